@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fills a corpus folder with the goldens of a target. Each follows the bytes that select what the target does.
+"""Fills a corpus folder with the goldens of a target. Each golden follows bytes that select the behaviour of the target.
 
     fuzz/seeds.py TARGET FOLDER
 """

@@ -2,8 +2,8 @@
  * The C interface of the TVM runtime from 0.8 to 0.20, as tvmspec exports it.
  *
  * Every function that returns an int returns 0, or -1 with a text that TVMGetLastError() returns on the same thread.
- * Places for results are left alone on failure. A handle that a function returns belongs to the caller, unless it says
- * otherwise. Values are 8 bytes each, with their type codes in an array of ints beside them.
+ * Output parameters are not written on failure. The caller owns a returned handle, unless stated otherwise.
+ * Values are 8 bytes each. Their type codes are in a separate array of ints.
  *
  * Written for tvmspec; names, numbers and layouts are those of the releases.
  */
@@ -84,59 +84,59 @@ typedef void* TVMRetValueHandle;
 typedef void* TVMStreamHandle;
 typedef void* TVMObjectHandle;
 
-/* A callback: sets its result with TVMCFuncSetReturn, returns 0, or -1 after TVMAPISetLastError. */
+/* A callback sets its result with TVMCFuncSetReturn and returns 0. On failure it calls TVMAPISetLastError and returns -1. */
 typedef int (*TVMPackedCFunc)(TVMValue* args, int* type_codes, int num_args, TVMRetValueHandle ret, void* resource);
 typedef void (*TVMPackedCFuncFinalizer)(void* resource);
 
 /* ---- errors ---- */
 
-/* Text of the last failure on this thread; stays until the next one. */
+/* Returns the text of the last failure on this thread, which is valid until the next one. */
 TVM_DLL const char* TVMGetLastError(void);
-/* Leaves a text as the failure of this thread. */
+/* Sets the text of the last failure on this thread. */
 TVM_DLL void TVMAPISetLastError(const char* message);
-/* 0.15 on: print the last failure and abort. */
+/* Since 0.15: prints the last failure and aborts. */
 TVM_DLL void TVMThrowLastError(void);
-/* 0.15 on: backtrace of the last failure; empty here. */
+/* Since 0.15: returns the backtrace of the last failure, which is empty here. */
 TVM_DLL const char* TVMGetLastBacktrace(void);
-/* 0.15 on: an error object that a frontend keeps on this thread. */
+/* Since 0.15: an error object that a frontend stores for this thread. */
 TVM_DLL void TVMAPISetLastPythonError(void* error);
 TVM_DLL void* TVMGetLastPythonError(void);
 TVM_DLL void TVMDropLastPythonError(void);
 
 /* ---- modules ---- */
 
-/* Loads a file; its extension says what it is, the format is not looked at. */
+/* Loads a file. `format` selects the loader; if it is empty, the extension of the file does. */
 TVM_DLL int TVMModLoadFromFile(const char* file_name, const char* format, TVMModuleHandle* out);
-/* Rejects a cycle. */
+/* Adds an import. Fails if it would close a cycle. */
 TVM_DLL int TVMModImport(TVMModuleHandle module, TVMModuleHandle dependency);
-/* No such function: 0 and a null handle. */
+/* Returns 0 and a null handle for an unknown function. */
 TVM_DLL int TVMModGetFunction(TVMModuleHandle module, const char* name, int query_imports, TVMFunctionHandle* out);
 TVM_DLL int TVMModFree(TVMModuleHandle module);
 
 /* ---- functions ---- */
 
 TVM_DLL int TVMFuncFree(TVMFunctionHandle function);
-/* Text and bytes in the result are valid until the next call on this thread; a data type comes as text. */
+/* A text or bytes in the result are valid until the next call on this thread. A data type is returned as text. */
 TVM_DLL int TVMFuncCall(TVMFunctionHandle function, TVMValue* args, int* type_codes, int num_args, TVMValue* ret, int* ret_code);
-/* In a callback: num_ret must be 1. The value is copied, a handle counted. */
+/* For callbacks. num_ret must be 1. The value is copied; for a handle, the reference count rises. */
 TVM_DLL int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, int num_ret);
-/* In a callback: turns an argument into a value that the callback owns. */
+/* For callbacks. Turns an argument into a value that the callback owns. */
 TVM_DLL int TVMCbArgToReturn(TVMValue* value, int* type_code);
-/* `finalizer(resource)` runs once the function cannot be called any more. */
+/* `finalizer(resource)` is called after the last reference to the function is released. */
 TVM_DLL int TVMFuncCreateFromCFunc(TVMPackedCFunc function, void* resource, TVMPackedCFuncFinalizer finalizer, TVMFunctionHandle* out);
 TVM_DLL int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle function, int override);
-/* No such function: 0 and a null handle. */
+/* Returns 0 and a null handle for an unknown function. */
 TVM_DLL int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out);
-/* The array is valid until the next call of this on the same thread. */
+/* The array is valid until the next call of this function on the same thread. */
 TVM_DLL int TVMFuncListGlobalNames(int* out_size, const char*** out_array);
 TVM_DLL int TVMFuncRemoveGlobal(const char* name);
 
-/* Destroys a result whose type code, 16 to 127, is that of an extension: 0.2 to 0.6, where C++ registers types with TVM_REGISTER_EXT_TYPE. */
+/* Destroys a result of an extension type (type code 16 to 127), which C++ registers with TVM_REGISTER_EXT_TYPE. Only in 0.2 to 0.6. */
 TVM_DLL int TVMExtTypeFree(void* handle, int type_code);
 
 /* ---- arrays ---- */
 
-/* The contents of a new array are not defined. */
+/* The content of a new array is undefined. */
 TVM_DLL int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_bits, int dtype_lanes, int device_type, int device_id, TVMArrayHandle* out);
 TVM_DLL int TVMArrayFree(TVMArrayHandle array);
 /* `nbytes` must be the size of the array. */
@@ -163,35 +163,35 @@ TVM_DLL int TVMDeviceCopyDataFromTo(DLTensor* from, DLTensor* to, TVMStreamHandl
 
 TVM_DLL int TVMObjectGetTypeIndex(TVMObjectHandle object, unsigned* out);
 TVM_DLL int TVMObjectTypeKey2Index(const char* type_key, unsigned* out);
-/* The text is from malloc and ends in NUL; free it. */
+/* The text ends with NUL and comes from malloc. The caller frees it. */
 TVM_DLL int TVMObjectTypeIndex2Key(unsigned type_index, char** out);
 TVM_DLL int TVMObjectDerivedFrom(uint32_t child, uint32_t parent, int* out);
 TVM_DLL int TVMObjectRetain(TVMObjectHandle object);
 TVM_DLL int TVMObjectFree(TVMObjectHandle object);
-/* Byte arrays in results belong to the thread: this does nothing. */
+/* Does nothing, because the thread owns the byte arrays in results. */
 TVM_DLL int TVMByteArrayFree(TVMByteArray* array);
 
-/* ---- what compiled code calls (c_backend_api.h) ---- */
+/* ---- functions for compiled code (c_backend_api.h) ---- */
 
 typedef struct { void* sync_handle; int32_t num_task; } TVMParallelGroupEnv;
 typedef int (*FTVMParallelLambda)(int task_id, TVMParallelGroupEnv* group, void* data);
 
-/* The handle is borrowed: the module keeps it. */
+/* The module owns the returned handle. */
 TVM_DLL int TVMBackendGetFuncFromEnv(void* context, const char* name, TVMFunctionHandle* out);
 TVM_DLL int TVMBackendRegisterSystemLibSymbol(const char* name, void* address);
 TVM_DLL void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint, int dtype_bits_hint);
 TVM_DLL int TVMBackendFreeWorkspace(int device_type, int device_id, void* space);
-/* num_task 0: one for each worker. */
+/* 0 for num_task means one task for each worker. */
 TVM_DLL int TVMBackendParallelLaunch(FTVMParallelLambda task, void* data, int num_task);
 TVM_DLL int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* group);
 TVM_DLL int TVMBackendRunOnce(void** handle, int (*f)(void*), void* data, int nbytes);
-/* Lists of the Relax VM. Up to 0.20 codes_or_n is the array of type codes and n the number of the value; later codes_or_n is the number. */
+/* Lists of the Relax VM. Up to 0.20, codes_or_n is the array of type codes and n the index of the value. Later, codes_or_n is the index. */
 TVM_DLL int TVMBackendAnyListSetPackedArg(void* list, int index, void* values, void* codes_or_n, int n);
 TVM_DLL int TVMBackendAnyListResetItem(void* list, int index);
 TVM_DLL int TVMBackendAnyListMoveFromPackedReturn(void* list, int index, void* values, void* codes_or_n, int n);
-/* After 0.27. */
+/* Added after 0.27. */
 TVM_DLL int TVMBackendSetDevice(int device_type, int device_id);
-/* Hooks of the Python frontend: taken and not called. */
+/* Accepts a hook of the Python frontend, but never calls it. */
 TVM_DLL int TVMBackendRegisterEnvCAPI(const char* name, void* address);
 
 #ifdef __cplusplus

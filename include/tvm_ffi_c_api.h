@@ -1,10 +1,10 @@
-/* The tvm-ffi C interface as tvmspec exports it (ABI 0.1.16; TVM 0.22 and later). Plain C99, no dependency.
+/* The tvm-ffi C interface as tvmspec exports it (ABI 0.1.16; TVM 0.22 and later). Plain C99 without dependencies.
  * Layouts: spec/value.md, spec/function.md, spec/object.md; golden/value/probe.c prints them.
- * Unless stated otherwise a function returns 0, or -1 with an error waiting on the calling thread
- * (TVMFFIErrorMoveFromRaised).
+ * Unless stated otherwise, a function returns 0, or -1 after it has raised an error on the calling thread. TVMFFIErrorMoveFromRaised
+ * returns that error.
  *
- * To use it together with upstream's <tvm/ffi/c_api.h> (tvm-ffi 0.1.15 or later), include that one first: its types are then those of
- * this file, too. */
+ * To use this header together with upstream's <tvm/ffi/c_api.h> (tvm-ffi 0.1.15 or later), include upstream's first. This header then
+ * uses its types. */
 #ifndef TVMSPEC_TVM_FFI_C_API_H_
 #define TVMSPEC_TVM_FFI_C_API_H_
 
@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 #ifdef TVM_FFI_C_API_H_
-/* Upstream's header was included before. */
+/* Upstream's header is already included. */
 typedef DLDataType TVMFFIDLDataType;
 typedef DLDevice TVMFFIDLDevice;
 typedef DLTensor TVMFFIDLTensor;
@@ -25,7 +25,7 @@ typedef DLManagedTensorVersioned TVMFFIDLManagedTensorVersioned;
 #else
 typedef void* TVMFFIObjectHandle;
 
-/* Tags; below 64 a value has no object. */
+/* Type indices. A value with an index below 64 has no object. */
 enum {
   kTVMFFIAny = -1, kTVMFFINone = 0, kTVMFFIInt = 1, kTVMFFIBool = 2, kTVMFFIFloat = 3, kTVMFFIOpaquePtr = 4,
   kTVMFFIDataType = 5, kTVMFFIDevice = 6, kTVMFFIDLTensorPtr = 7, kTVMFFIRawStr = 8, kTVMFFIByteArrayPtr = 9,
@@ -35,7 +35,7 @@ enum {
   kTVMFFIList = 75, kTVMFFIDict = 76, kTVMFFIVisitInterrupt = 77, kTVMFFIBigInt = 78, kTVMFFIDynObjectBegin = 128
 };
 
-/* Bits of the flags of a field or a method. */
+/* Flags of a field or a method. */
 enum {
   kTVMFFIFieldFlagBitMaskWritable = 1, kTVMFFIFieldFlagBitMaskHasDefault = 2, kTVMFFIFieldFlagBitMaskIsStaticMethod = 4,
   kTVMFFIFieldFlagBitMaskSEqHashIgnore = 8, kTVMFFIFieldFlagBitMaskSEqHashDefPattern = 16,
@@ -59,18 +59,18 @@ typedef struct TVMFFIDLManagedTensorVersioned {
   void (*deleter)(struct TVMFFIDLManagedTensorVersioned*); uint64_t flags; TVMFFIDLTensor dl_tensor;
 } TVMFFIDLManagedTensorVersioned;
 
-/* 24 bytes in front of every object. */
+/* The header at the start of every object, 24 bytes. */
 typedef struct {
-  uint64_t combined_ref_count; /* strong in the low half, weak in the high half */
+  uint64_t combined_ref_count; /* strong count in the low 32 bits, weak count in the high 32 bits */
   int32_t type_index;
   uint32_t padding;
-  void (*deleter)(void* object, int flags); /* 1 end, 2 free, 3 both */
+  void (*deleter)(void* object, int flags); /* flags: 1 destroys the content, 2 frees the memory, 3 does both */
 } TVMFFIObject;
 
-/* 16 bytes: a value. */
+/* A value, 16 bytes. */
 typedef struct {
   int32_t type_index;
-  uint32_t small_str_len; /* zero for everything but small strings */
+  uint32_t small_str_len; /* 0 except for small strings and small bytes */
 #ifdef __GNUC__
   __extension__ /* C99 has no unnamed unions */
 #endif
@@ -82,14 +82,14 @@ typedef struct {
 
 typedef struct { const char* data; size_t size; } TVMFFIByteArray;
 typedef struct { const int64_t* data; size_t size; } TVMFFIShapeCell;
-typedef struct { void* data; int64_t size, capacity; void (*data_deleter)(void*); } TVMFFISeqCell; /* array and list; values of 16 bytes */
+typedef struct { void* data; int64_t size, capacity; void (*data_deleter)(void*); } TVMFFISeqCell; /* an array or a list of TVMFFIAny */
 typedef struct { void* handle; } TVMFFIOpaqueObjectCell;
 typedef struct { uint32_t major, minor, patch; } TVMFFIVersion;
 typedef int (*TVMFFISafeCallType)(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result);
 typedef struct { TVMFFISafeCallType safe_call; void* cpp_call; } TVMFFIFunctionCell;
 typedef struct {
   TVMFFIByteArray kind, message, backtrace;
-  void (*update_backtrace)(TVMFFIObjectHandle self, const TVMFFIByteArray* text, int32_t mode); /* 0 replace, 1 append */
+  void (*update_backtrace)(TVMFFIObjectHandle self, const TVMFFIByteArray* text, int32_t mode); /* mode: 0 replaces, 1 appends */
   TVMFFIObjectHandle cause_chain, extra_context;
 } TVMFFIErrorCell;
 typedef struct {
@@ -107,7 +107,7 @@ typedef struct TVMFFITypeInfo {
   uint64_t type_key_hash; int32_t num_fields, num_methods; const TVMFFIFieldInfo* fields;
   const TVMFFIMethodInfo* methods; const TVMFFITypeMetadata* metadata;
 } TVMFFITypeInfo;
-typedef struct { void (*delete_space)(void* ptr); } TVMFFIObjectAllocHeader; /* in front of what a custom allocator returns */
+typedef struct { void (*delete_space)(void* ptr); } TVMFFIObjectAllocHeader; /* the header before the memory that a custom allocator returns */
 typedef struct {
   void* (*allocate)(size_t size, size_t alignment, int32_t type_index, void* context); void* context;
 } TVMFFICustomAllocator;
@@ -163,8 +163,9 @@ int TVMFFITensorFromDLPackVersioned(TVMFFIDLManagedTensorVersioned* from, int32_
 int TVMFFITensorToDLPackVersioned(TVMFFIObjectHandle from, TVMFFIDLManagedTensorVersioned** out);
 int TVMFFITensorCreateUnsafeView(TVMFFIObjectHandle source, const TVMFFIDLTensor* prototype, TVMFFIObjectHandle* out);
 
-/* Types. One that does not fit its parent is -1, with an error raised; an unknown attribute has no column. TVMFFIGetTypeInfo of
- * an unknown index ends the process with a message: callers read what it returns without a look. */
+/* Types. TVMFFITypeGetOrAllocIndex returns -1 and raises an error if the type does not fit its parent. TVMFFIGetTypeAttrColumn returns
+ * null for an unknown attribute. TVMFFIGetTypeInfo ends the process with a message for an unknown index, because callers dereference
+ * its result without a check. */
 int TVMFFITypeKeyToIndex(const TVMFFIByteArray* type_key, int32_t* out_tindex);
 int32_t TVMFFITypeGetOrAllocIndex(const TVMFFIByteArray* type_key, int32_t static_type_index, int32_t type_depth,
                                   int32_t num_child_slots, int32_t child_slots_can_overflow, int32_t parent_type_index);
@@ -175,7 +176,7 @@ int TVMFFITypeRegisterMetadata(int32_t type_index, const TVMFFITypeMetadata* met
 int TVMFFITypeRegisterAttr(int32_t type_index, const TVMFFIByteArray* attr_name, const TVMFFIAny* attr_value);
 const TVMFFITypeAttrColumn* TVMFFIGetTypeAttrColumn(const TVMFFIByteArray* attr_name);
 
-/* Environment: streams and allocators per thread, hooks of a Python frontend, symbols of libraries. */
+/* Environment: streams and allocators of each thread, hooks of a Python frontend, symbols of libraries. */
 int TVMFFIEnvSetStream(int32_t device_type, int32_t device_id, void* stream, void** opt_out_original_stream);
 void* TVMFFIEnvGetStream(int32_t device_type, int32_t device_id);
 int TVMFFIEnvSetDLPackManagedTensorAllocator(TVMFFIDLPackAllocator allocator, int write_to_global_context,

@@ -1,8 +1,8 @@
-/* A device of your own, for tvmspec.
+/* Interface for devices that are implemented outside of tvmspec.
  *
- * Fill in a table, and register a global function "device_api.<name>" that takes nothing and returns the table's address
- * as an opaque pointer. The table must live for ever; its functions may be called from any thread. Every function gets
- * `context` first, then the index of the device; 0 is success.
+ * Fill in a tvmspec_device table. Register a global function "device_api.<name>" without arguments that returns the address
+ * of the table as an opaque pointer. The table must stay valid until the process ends. Any thread may call its functions.
+ * Each function gets `context`, then the index of the device, and returns 0 for success.
  */
 #ifndef TVMSPEC_DEVICE_H
 #define TVMSPEC_DEVICE_H
@@ -14,17 +14,17 @@
 extern "C" {
 #endif
 
-/* "tvmspDEV", little endian. */
+/* "tvmspDEV" as a little-endian number. */
 #define TVMSPEC_DEVICE_MAGIC 0x56454470736d7674ull
 
-/* An answer to an attribute: tag 0 nothing, 1 number, 2 text (which lives until the next call on this thread). */
+/* The value of an attribute. Tag 0 means no value, 1 a number, 2 a text, which is valid until the next call on this thread. */
 typedef struct {
     int tag;
     int64_t number;
     const char *text;
 } tvmspec_answer;
 
-/* A copy between two spaces. Devices are type and index; type 1 is the host. */
+/* A copy between two memory spaces. A device is its type and its index; type 1 is the host. */
 typedef struct {
     void *from;
     uint64_t from_offset;
@@ -47,17 +47,17 @@ typedef struct {
     int (*free)(void *context, int32_t id, void *space);
     int (*copy)(void *context, const tvmspec_copy *copy, void *stream);
     int (*sync)(void *context, int32_t id, void *stream);
-    /* The rest may be null: then there is only the default stream. */
+    /* The remaining functions may be null. The device then has only the default stream. */
     int (*create_stream)(void *context, int32_t id, void **stream);
     int (*free_stream)(void *context, int32_t id, void *stream);
     int (*sync_streams)(void *context, int32_t id, void *before, void *after);
 } tvmspec_device;
 
-/* Registers the devices of the library as `device_api.<name>`; the library itself finds them without. */
+/* Registers the devices of the library as `device_api.<name>`. The library itself does not need this to find them. */
 int tvmspec_install_devices(void);
 
-/* Drives a device through every rule. Returns the number of programs that it broke, or -1 if there is no such device or there are no
-   cases: a program that leaves the tree needs a library with feature `embed`. */
+/* Tests a device against every rule. Returns the number of failed programs, or -1 if there is no such device or there are no cases.
+   Outside the source tree, only a library with the feature `embed` has the cases. */
 int tvmspec_device_contract(int kind, int id, char *report, size_t size);
 
 #ifdef __cplusplus

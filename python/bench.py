@@ -1,4 +1,4 @@
-"""Speed of the module, beside the command line, numpy, TVM and tvm_ffi, in one process and one run.
+"""Compares the speed of the module with the command line, numpy, TVM and tvm_ffi, in one process and one run.
 
     python bench.py [--command tvmspec] [--size MIB]
 
@@ -78,7 +78,7 @@ def load_params(folder: Path, largest: int) -> None:
 
 
 def call() -> None:
-    """Compare calls in alternation, so that a change of the machine's speed meets both."""
+    """Compare calls in alternation, so that a change of the machine's speed affects both."""
     try:
         import tvm_ffi
     except ImportError:

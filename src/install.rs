@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Once;
 
-/// Whether [`install`] has run.
+/// Completed when [`install`] has run.
 static INSTALLED: Once = Once::new();
 
 /// Registers the contributions of upper chapters in the tables of lower ones, once: the C interface in that of `module`, functions in

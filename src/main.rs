@@ -1,4 +1,4 @@
-//! The program `tvmspec`: the command line of the library in a process of its own.
+//! The program `tvmspec`: the command line of the library as an executable.
 
 use std::process::ExitCode;
 

@@ -177,7 +177,7 @@ impl Releases {
         }
     }
 
-    /// Returns the releases that are in both ranges. If there are none, the end of the result is before its start.
+    /// Returns the releases that are in both ranges. Without a common release, the end of the result is before its start.
     pub fn common(self, other: Releases) -> Releases {
         Releases {
             since: self.since.max(other.since),

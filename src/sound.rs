@@ -24,7 +24,7 @@
 /// ```
 struct Fields;
 
-/// A Rust type is read only from objects of its own index, and no index that a user registers can stand for it.
+/// A Rust type is read only from objects with the index of that type. A user cannot register an index that passes for it.
 /// ```
 /// use tvmspec::value::types::{DynamicType, ObjectIndex};
 /// static TYPE: DynamicType = DynamicType::new("example.Own");

@@ -13,7 +13,7 @@ const golden = fileURLToPath(new URL("../golden", import.meta.url));
 const [tvmspec, , page_file = fileURLToPath(new URL("dist/tvmspec.html", import.meta.url))] = process.argv.slice(2);
 const COMMANDS = [["inspect"], ["inspect --code"], ["verify"], ["verify --strict"], ["explain", "--elsewhere"], ["dump"]];
 
-// Descriptions are no goldens. TEN-54: a page has no shards beside an index.
+// Descriptions are not goldens. TEN-54: a page has no shards for an index.
 const files = readdirSync(golden, { recursive: true, withFileTypes: true }).filter((each) => each.isFile()).map((each) => join(each.parentPath ?? each.path, each.name))
   .filter((path) => !/\.(txt|md)$|-cache(-b16)?\.json$/.test(path)).sort();
 
@@ -31,7 +31,7 @@ for (const file of files) {
   const name = basename(file);
   await page.evaluate(() => document.getElementById("another").click());
   const input = await page.waitForSelector("#file");
-  // PAY-23: the command line finds the side file of a device module beside it.
+  // PAY-23: the command line finds the side file of a device module in the same folder.
   const side = file.replace(/\.[^./]*$/, ".tvm_meta.json");
   await input.uploadFile(file, ...(side !== file && existsSync(side) ? [side] : []));
   await page.waitForSelector("[role=tablist], [role=alert]", { timeout: 60_000 });

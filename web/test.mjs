@@ -1,8 +1,8 @@
-// Opens the page in real browsers, drops files of each era, and looks at what it shows.
+// Opens the page in real browsers, drops files of each era, and checks the result.
 //
 //   web/build && (cd web && npm ci && node test.mjs [--page FILE] [--shots FOLDER])
 //
-// Browsers: CHROMIUM and FIREFOX, or chromium and firefox-esr of the PATH. Without one of them its part is skipped, with the reason.
+// Browsers: CHROMIUM and FIREFOX, or chromium and firefox-esr of the PATH. If a browser is missing, its part is skipped with the reason.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -19,7 +19,7 @@ const option = (name) => { const at = process.argv.indexOf(name); return at < 0 
 const page_file = option("--page") ?? join(root, "web/dist/tvmspec.html");
 const shots = option("--shots");
 
-/** Each file: what the page must show, and in which view. */
+/** The files, each with the expected texts of the page and their view. */
 const FILES = [
   { file: "golden/blob/opencl-0.6.bin", tabs: { bytes: "nbytes", releases: "✓ 0.6", modules: "opencl" }, head: "library binary" },
   { file: "golden/blob/containers/tree3-0.8.so", tabs: { bytes: "nbytes", releases: "0.7 to 0.12", modules: "kernel void", rules: "No rule is broken" }, head: "ELF shared object" },
@@ -101,7 +101,7 @@ function text(page, place) {
   return page.$eval(place, (node) => node.textContent);
 }
 
-/** The questions of a user, by keyboard alone: from the first tab to the verdict of 0.26, and through the fields of the map. */
+/** Tests the keyboard: from the first tab to the verdict of 0.26, and through the fields of the map. */
 async function keyboard(page) {
   await open(page, ["golden/blob/tree-twice.bin"]);
   await page.focus("#tab-bytes");
@@ -134,7 +134,7 @@ async function permalink(page) {
   assert.match(await text(page, ".field"), /Byte 0x18.*entry\[0\]\.key/s);
 }
 
-/** Every text has a contrast of 4.5 to what is behind it, in both schemes (WCAG AA). */
+/** Every text has a contrast of at least 4.5 to its background, in both schemes (WCAG AA). */
 async function contrast(page) {
   await open(page, ["golden/blob/tree-twice.bin"]);
   for (const theme of ["light", "dark"]) {

@@ -52,7 +52,7 @@ fn read(bytes: &[u8], layout: Layout) {
     };
     let ends: Vec<Option<usize>> = blob.modules.iter().map(|module| Some(module.payload()?.len())).collect();
     let mut odd = naive::Odd::new();
-    let (modules, tree) = naive::blob::read(bytes, layout, &mut odd).expect("what is read keeps every rule");
+    let (modules, tree) = naive::blob::read(bytes, layout, &mut odd).expect("the second reading accepts it too");
     // The bytes left over in a payload belong to another chapter.
     odd.remove("WIRE-08");
     assert_eq!(naive::findings(&findings, &["BLOB", "TREE"]), odd);
@@ -60,7 +60,7 @@ fn read(bytes: &[u8], layout: Layout) {
     assert!(modules.iter().map(|(_, length)| *length).eq(ends));
     assert_eq!(tree.map(|rows| rows.len()), blob.tree.as_ref().map(ImportTree::modules));
     if findings.is_empty() {
-        let written = blob.write().expect("what was read without findings can be written");
+        let written = blob.write().expect("a value without findings can be written");
         assert!(written == bytes, "a canonical blob is written to the same bytes");
         for end in [bytes.len() / 2, bytes.len().saturating_sub(1)] {
             assert!(Blob::read(&bytes[..end], layout).is_err(), "cut at {end}");
@@ -102,6 +102,6 @@ fn invented(from: &mut Unstructured<'_>) -> arbitrary::Result<Blob<'static>> {
 
 fn write_and_read_back(blob: &Blob<'_>) {
     let bytes = blob.write().expect("layout 0.22 holds any modules");
-    let read = Blob::read(&bytes, Layout::V0_22).expect("what was written can be read").value;
+    let read = Blob::read(&bytes, Layout::V0_22).expect("written bytes can be read").value;
     assert_eq!(read.to_json(), blob.to_json());
 }

@@ -2,8 +2,8 @@
 //!
 //! Checks:
 //! * Nothing panics.
-//! * A library binary lies where the report says, and is as long as its header says.
-//! * In a generated file, the library binary put in is found, and an error put in breaks the expected rule.
+//! * A library binary has the offset that the report states, and the length that its header states.
+//! * In a generated file, the library binary is found, and an inserted error breaks the expected rule.
 #![no_main]
 
 #[path = "made/mod.rs"]

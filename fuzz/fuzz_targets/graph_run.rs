@@ -62,7 +62,7 @@ fn run(text: &str, params: &Params<'_>) {
         let shows = executor.input(input).and_then(|input| Ok(input.to_host().expect("the host is readable")));
         if params.get(name) == Some(record) && shared(&graph, input) == 1 {
             let shows = shows.expect("an input that was set");
-            assert!(record.data().starts_with(&shows), "`{name}` is not what was put in");
+            assert!(record.data().starts_with(&shows), "`{name}` does not hold the data that was set");
         }
     }
     for input in 0..executor.input_count() {

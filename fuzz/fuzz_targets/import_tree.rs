@@ -47,7 +47,7 @@ fn read(bytes: &[u8]) {
     };
     let length = bytes.len() - cursor.remaining();
     let mut odd = naive::Odd::new();
-    let rows = naive::tree::read(&mut naive::In(bytes), &mut odd).expect("what is read keeps every rule");
+    let rows = naive::tree::read(&mut naive::In(bytes), &mut odd).expect("the second reading accepts it too");
     assert_eq!(naive::findings(&findings, &["TREE"]), odd);
     let read: Vec<Vec<u64>> = (0..tree.modules()).map(|module| tree.children(module).collect()).collect();
     assert_eq!(read, rows);
@@ -82,7 +82,7 @@ fn arrange(nodes: Vec<(bool, Vec<u8>)>) {
     let release = order(&graph, Algorithm::V0_8);
     let topological = order(&graph, Algorithm::Topological);
     for ordered in [&release, &topological].into_iter().flatten() {
-        ImportTree::new(&ordered.indptr, &ordered.indices, &mut strict).expect("what is ordered is a tree");
+        ImportTree::new(&ordered.indptr, &ordered.indices, &mut strict).expect("an ordered graph is a tree");
     }
     if let Ok(release) = release {
         assert!(topological.ok() == Some(release), "topological agrees with the release");

@@ -66,7 +66,7 @@ fuzz_target!(|input: Input<'_>| {
     }
     let again = payload::read(kind, layout, &mut Cursor::new(&written), &mut Findings::default());
     assert!(again.as_ref().is_ok_and(|again| same(again, &payload)), "{kind} reads back as {again:?}");
-    let from_json = Payload::from_json(&payload.to_json()).expect("what was read has a JSON form");
+    let from_json = Payload::from_json(&payload.to_json()).expect("a payload that was read has a JSON form");
     assert!(write(&from_json, layout) == written, "the JSON form of {kind} is another payload");
     if layout < Layout::V0_22 || !findings.is_empty() || matches!(payload, Payload::Opaque { .. }) {
         return;
@@ -82,7 +82,7 @@ fuzz_target!(|input: Input<'_>| {
 
 fn write(payload: &Payload<'_>, layout: Layout) -> Vec<u8> {
     let mut out = Writer::new();
-    payload.write(layout, &mut out).expect("what was read can be written");
+    payload.write(layout, &mut out).expect("a value that was read can be written");
     out.into_bytes()
 }
 

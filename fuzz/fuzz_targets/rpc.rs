@@ -40,7 +40,7 @@ fn packets(bytes: &[u8], spoken: &Protocol) {
         };
         let (whole, behind) = rest.split_at(rest.len() - cursor.remaining());
         let mut out = Writer::new();
-        packet.write(spoken, &mut out).expect("what is read is written");
+        packet.write(spoken, &mut out).expect("a message that was read can be written");
         assert!(out.into_bytes() == whole, "write(read(b)) = b");
         for cut in 0..whole.len().min(200) {
             let cut = Packet::read(&mut Cursor::new(&whole[..cut]), spoken, &mut Findings::default());
@@ -55,7 +55,7 @@ fn hello(bytes: &[u8]) {
     if let Ok(Progress::Whole(hello)) = Hello::read(&mut cursor) {
         let _ = (hello.timeout(), hello.match_key());
         let mut out = Writer::new();
-        hello.write(&mut out).expect("what is read is written");
+        hello.write(&mut out).expect("a message that was read can be written");
         assert!(out.into_bytes() == bytes[..bytes.len() - cursor.remaining()], "write(read(b)) = b");
     }
 }
@@ -64,7 +64,7 @@ fn answer(bytes: &[u8], release: Release) {
     let mut cursor = Cursor::new(bytes);
     if let Ok(Progress::Whole(answer)) = HelloAnswer::read(&mut cursor, release) {
         let mut out = Writer::new();
-        answer.write(release, &mut out).expect("what is read is written");
+        answer.write(release, &mut out).expect("a message that was read can be written");
         assert!(out.into_bytes() == bytes[..bytes.len() - cursor.remaining()], "write(read(b)) = b");
     }
 }

@@ -85,7 +85,7 @@ fuzz_target!(|data: &[u8]| {
         }
         before = after;
     }
-    panic!("each of these sessions leaves memory behind");
+    panic!("each of these sessions leaks memory");
 });
 
 fn session(data: &[u8]) {
@@ -113,7 +113,7 @@ fn session(data: &[u8]) {
     }
 }
 
-/// Runs our server, and again for a client that knows the tokens of the first session.
+/// Runs our server twice. The second client knows the tokens of the first session.
 fn server(client: Client, release: Release, how: u8, step: usize) {
     let folder = Folder::new();
     let mut options = ServerOptions::new(&folder.own);
@@ -155,7 +155,7 @@ fn check_end(report: &SessionReport, answers: &[bool]) {
                 assert!(error.kind() == ErrorKind::Connection || error.kind() == ErrorKind::Timeout, "{error}");
                 return;
             };
-            // RPC-05 concerns a text that was read whole.
+            // RPC-05 applies only to a text that was read completely.
             let at = broken.offset().or((broken.rule().id() == "RPC-05").then_some(0));
             let at = at.unwrap_or_else(|| panic!("no offset: {error}"));
             assert!(at <= report.received + (1 << 20), "{at} is in nothing that the client wrote: {error}");
@@ -300,7 +300,7 @@ impl Actor {
                 self.session.send(&here, device)?.into()
             }
             13 | 14 => {
-                // A user checks the shape first, because fetching takes as much memory here.
+                // Checked first, because fetching allocates as much memory on this side.
                 let tensor = self.earlier::<Tensor>().filter(|tensor| tensor.nbytes() <= 1 << 20);
                 let Some(tensor) = tensor else { return nothing };
                 self.session.fetch(&tensor)?.into()

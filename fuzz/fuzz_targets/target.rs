@@ -13,14 +13,14 @@ fuzz_target!(|data: &[u8]| {
     // TGT-14: up to 0.6 a target has only words, and in 0.2 a word may add others.
     if target.release.minor() < 7 {
         let text = target.render().expect("words have a text");
-        assert!(target.release.minor() == 2 || targets.read(&text) == Ok(target), "what is rendered reads as the same target");
+        assert!(target.release.minor() == 2 || targets.read(&text) == Ok(target), "a rendered target reads as the same target");
         return;
     }
     let again = targets.read_config(&target.export());
-    assert!(again.as_ref() == Ok(&target), "what is exported reads as the same target");
+    assert!(again.as_ref() == Ok(&target), "an exported target reads as the same target");
     if let Ok(text) = target.render()
         && target.release.minor() >= 24
     {
-        assert!(targets.read(&text) == Ok(target), "what is rendered reads as the same target");
+        assert!(targets.read(&text) == Ok(target), "a rendered target reads as the same target");
     }
 });

@@ -30,7 +30,7 @@ fuzz_target!(|input: Input<'_>| {
         Input::Text(minor, text) => {
             let release = release(minor);
             if let Ok(dtype) = Dtype::parse(text, release) {
-                let _ = dtype.text(release).expect("what a release reads it can write");
+                let _ = dtype.text(release).expect("a release can write every record that it reads");
             }
         }
         Input::Dtype(minor, code, bits, lanes) => {
@@ -61,7 +61,7 @@ fn file(bytes: &[u8]) {
     let length = bytes.len() - cursor.remaining();
     assert_eq!(naive::tensor::detected(bytes), Some(sizing), "the newest family whose sizes agree");
     let mut odd = naive::Odd::new();
-    let names = naive::tensor::params(&mut naive::In(bytes), sizing, &mut odd).expect("what is read keeps every rule");
+    let names = naive::tensor::params(&mut naive::In(bytes), sizing, &mut odd).expect("the second reading accepts it too");
     assert_eq!(naive::findings(&findings, &["TEN"]), odd);
     assert!(params.iter().map(|(name, _)| name).eq(names));
     let mut out = Writer::new();
@@ -85,7 +85,7 @@ fn record(sizing: Sizing, bytes: &[u8]) {
     if let Ok(record) = read {
         let mut odd = naive::Odd::new();
         let (shape, stored) =
-            naive::tensor::record(&mut naive::In(bytes), sizing, &mut odd).expect("what is read keeps every rule");
+            naive::tensor::record(&mut naive::In(bytes), sizing, &mut odd).expect("the second reading accepts it too");
         assert_eq!(naive::findings(&findings, &["TEN"]), odd);
         assert_eq!((record.shape(), record.data().len() as u64), (shape.as_slice(), stored));
         for packing in [Packing::Each, Packing::Packed] {

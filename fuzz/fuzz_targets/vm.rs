@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
             continue;
         };
         let mut odd = naive::Odd::new();
-        naive::vm::read(&mut naive::In(data), layout, &mut odd).expect("what is read keeps every rule");
+        naive::vm::read(&mut naive::In(data), layout, &mut odd).expect("the second reading accepts it too");
         assert_eq!(naive::findings(&findings, &["PAY", "TEN", "WIRE"]), odd);
         let used = data.len() - cursor.remaining();
         let text = executable.disassemble();
@@ -32,12 +32,12 @@ fuzz_target!(|data: &[u8]| {
         if executable.code().write(layout, &mut out).is_ok() {
             let bytes = out.into_bytes();
             let mut again = Cursor::new(&bytes);
-            let read = Executable::read(layout, &mut again, &mut Findings::default()).expect("what is written is read");
+            let read = Executable::read(layout, &mut again, &mut Findings::default()).expect("written bytes can be read");
             // The values are not compared, because NaN never equals itself.
-            assert_eq!(read.disassemble(), text, "what is written reads as the same");
+            assert_eq!(read.disassemble(), text, "written bytes read as the same executable");
             let mut twice = Writer::new();
-            read.code().write(layout, &mut twice).expect("what was read from a writer is written");
-            assert_eq!(twice.into_bytes(), bytes, "what is written reads as the same");
+            read.code().write(layout, &mut twice).expect("an executable from the writer can be written");
+            assert_eq!(twice.into_bytes(), bytes, "written bytes read as the same executable");
         }
     }
 });

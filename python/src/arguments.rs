@@ -1,4 +1,4 @@
-//! Arguments of a call: Python objects as values that live for the call.
+//! Arguments of a call: conversion of Python objects to values that live for the call.
 
 use crate::array::Array;
 use crate::errors;
@@ -16,8 +16,8 @@ use tvmspec::value::{Any, AnyView, Bytes, DLTensor};
 /// The number of arguments that need no allocation.
 const FEW: usize = 8;
 
-/// Calls `work` with the values of `args`. An array of numpy is a description on the stack if `is_compiled`, because the caller is compiled
-/// code, which keeps nothing of it. Other functions may keep their arguments, so that they get a tensor.
+/// Calls `work` with the values of `args`. For compiled code (`is_compiled`), an array of numpy becomes a description on the stack,
+/// because compiled code keeps no argument. Other functions may keep their arguments, and get a tensor.
 #[inline]
 pub(crate) fn with_arguments<R>(
     args: &Bound<'_, PyTuple>,
@@ -51,7 +51,7 @@ pub(crate) fn with_arguments<R>(
     )
 }
 
-/// Does the work of [`with_arguments`], with room for as many values as there are arguments.
+/// Does the work of [`with_arguments`], with a buffer that has a place for each argument.
 #[inline]
 fn with_room<R>(
     args: &Bound<'_, PyTuple>,
@@ -157,7 +157,7 @@ pub(crate) fn to_any(object: &Bound<'_, PyAny>, is_compiled: bool) -> PyResult<A
     )))
 }
 
-/// Returns a tensor over the elements of an array, wherever they are: compiled code may write to them.
+/// Returns a tensor over the elements of an array without a copy, even if they are not aligned, because compiled code may write to them.
 fn array_in_place(object: &Bound<'_, PyAny>, array: Array<'_>) -> PyResult<Any> {
     let mut strides = Vec::new();
     let described = array.describe(object.py(), &mut strides)?;

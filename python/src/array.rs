@@ -1,7 +1,7 @@
 //! Arrays of numpy, read through their C structure.
 //!
-//! A call of the methods of an array takes as long as a small kernel, so that extents and address are read where numpy's own macros read
-//! them. The beginning of the structure is the same in numpy 1 and 2, whose compiled users depend on it.
+//! A call of an array's methods takes as long as a small kernel. Therefore extents and address are read from the structure, as numpy's
+//! macros do. The beginning of the structure is the same in numpy 1 and 2, whose compiled users depend on it.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -56,7 +56,7 @@ fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let class = match CLASS.get(py) {
         Some(class) => class.bind(py),
         None => {
-            // Not imported here: who passes an array has imported numpy.
+            // Not imported here, because a caller that passes an array has imported numpy.
             let modules = py.import("sys")?.getattr("modules")?;
             if !modules.contains("numpy")? {
                 return Ok(false);
@@ -70,14 +70,14 @@ fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 impl<'a> Array<'a> {
-    /// Returns the array that `object` is, if its type is exactly `numpy.ndarray` and an array has been seen before.
+    /// Returns `object` as an array, if its type is exactly `numpy.ndarray` and an array has been seen before.
     #[inline]
     pub(crate) fn known(object: &'a Bound<'_, PyAny>) -> Option<Array<'a>> {
         // SAFETY: the type is numpy's array, whose instances begin with this structure.
         is_known_array(object.as_ptr()).then(|| Array(unsafe { &*object.as_ptr().cast() }))
     }
 
-    /// Returns the array that `object` is, if it is one.
+    /// Returns `object` as an array. Returns `None` if it is not an array.
     #[inline]
     pub(crate) fn of(object: &'a Bound<'_, PyAny>) -> PyResult<Option<Array<'a>>> {
         if !is_known_array(object.as_ptr()) && !is_array(object)? {
@@ -147,7 +147,7 @@ impl<'a> Array<'a> {
     }
 }
 
-/// A description of numpy's element type, and what it means.
+/// An element type of numpy: its description object, and the data type that it stands for.
 struct KnownType {
     /// Its address. A reference is kept, so that no other description gets it.
     descr: usize,

@@ -18,7 +18,7 @@ pub(crate) struct Module(pub(crate) module::Module);
 #[pyclass(frozen, module = "tvmspec")]
 pub(crate) struct Function(
     pub(crate) tvmspec::function::Function,
-    /// Whether it is compiled code, which keeps none of its arguments.
+    /// `true` for compiled code, which keeps none of its arguments.
     pub(crate) bool,
 );
 

@@ -1,5 +1,5 @@
-//! The extension module of the wheel: the library for Python. Everything that needs no bytes, no call and no case is Python code, in
-//! `python/tvmspec/`.
+//! The extension module of the wheel: the library for Python. Code that neither reads bytes, nor calls functions, nor runs cases is in
+//! Python, in `python/tvmspec/`.
 
 mod arguments;
 mod array;
@@ -18,7 +18,7 @@ mod tensor;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 
-/// Runs the command line, and returns its exit code. `program` are the words that start it again.
+/// Runs the command line, and returns its exit code. `program` has the words that start it again.
 #[pyfunction]
 fn main(py: Python<'_>, words: Vec<OsString>, program: Vec<OsString>) -> u8 {
     // SAFETY: a user who names a library to `call` or `run` trusts it, as their help says.

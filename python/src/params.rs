@@ -49,7 +49,7 @@ fn places(bytes: &[u8], release: Release) -> Result<Vec<Place>, Violation> {
     Ok(places)
 }
 
-/// Returns how memory stores elements of this type: numpy has a byte for each boolean.
+/// Returns the packing of elements in memory. numpy stores each boolean in a byte.
 fn packing_of(dtype: Dtype) -> Packing {
     if dtype.bits == 1 {
         Packing::Each
@@ -113,7 +113,7 @@ pub(crate) fn save_params(
         let dtype = dtype.map_err(|broken| errors::broken(py, &broken))?;
         stored.push((name, dtype, shape, Buffer::of(&data)?));
     }
-    // The caller still has the arrays, and may write to them: the lock is kept.
+    // The lock is kept, because the caller still has the arrays and may write to them.
     let records = stored.iter().map(|(name, dtype, shape, data)| {
         let record = TensorRecord::new(*dtype, shape, data.as_ref(), Sizing::V0_7)?;
         Ok((name.as_str().into(), record))

@@ -1,4 +1,4 @@
-//! `report`, which is inspect, verify, explain and dump, and `rules`. The results are JSON text, from which Python makes its types.
+//! `report` (inspect, verify, explain and dump) and `rules`. The results are JSON text, from which Python creates its types.
 
 use crate::buffer::Buffer;
 use crate::errors;
@@ -11,7 +11,7 @@ use tvmspec::cli::{self, Input, ReportKind, ReportOptions};
 /// An open file or buffer.
 pub(crate) struct Source {
     pub(crate) input: Input,
-    /// Whether nobody writes the bytes, so that they may be read without the interpreter's lock.
+    /// `true` if the bytes cannot change, so that they may be read without the interpreter's lock.
     is_constant: bool,
 }
 

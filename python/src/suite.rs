@@ -104,7 +104,7 @@ fn suite(py: Python<'_>) -> PyResult<&'static Suite> {
     Suite::ours().map_err(|error| errors::error(py, error))
 }
 
-/// The object as the runner sees it.
+/// The testee that the runner calls, over the functions of the Python object.
 struct PythonTestee<'j>(&'j Judge);
 
 impl Testee for PythonTestee<'_> {

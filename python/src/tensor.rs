@@ -41,7 +41,7 @@ impl Tensor {
         (device.kind, device.id)
     }
 
-    /// The tensor as a capsule, which owns a reference to it. Memory on a device is not waited for.
+    /// The tensor as a capsule, which owns a reference to it. Does not wait for work on a device.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
@@ -69,7 +69,7 @@ impl Tensor {
         unsafe { Bound::from_owned_ptr_or_err(py, made) }
     }
 
-    /// The same memory as elements that numpy has: unsigned integers of the same size.
+    /// A tensor over the same memory, whose elements are unsigned integers of the same size, because numpy lacks the element type.
     fn _bits(&self) -> PyResult<Tensor> {
         let dtype = self.0.dl().dtype;
         let bits = match dtype.bits {
@@ -92,7 +92,7 @@ impl Tensor {
         }))
     }
 
-    /// The elements as an array of numpy, without a copy. Types that numpy does not have are those of ml_dtypes.
+    /// The elements as an array of numpy, without a copy. Types that numpy lacks come from ml_dtypes.
     fn numpy<'py>(slf: &Bound<'py, Tensor>) -> PyResult<Bound<'py, PyAny>> {
         let (py, tensor) = (slf.py(), slf.get());
         let numpy = py.import("numpy")?;
@@ -113,7 +113,7 @@ impl Tensor {
     }
 }
 
-/// Makes a tensor of an array, with a copy of its elements that is aligned as compiled code expects (64 bytes).
+/// Creates a tensor with a copy of the elements of an array, aligned to 64 bytes as compiled code expects.
 #[pyfunction]
 pub(crate) fn tensor(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = array.py();
@@ -142,13 +142,13 @@ fn copied(py: Python<'_>, array: Array<'_>) -> PyResult<object::Tensor> {
     Ok(tensor)
 }
 
-/// Returns the tensor that `object` is, or one over its memory: an array of numpy, or any object with `__dlpack__`.
+/// Returns `object` itself if it is a tensor. Otherwise returns a tensor over its memory, if it is an array of numpy or has `__dlpack__`.
 pub(crate) fn to_tensor(object: &Bound<'_, PyAny>) -> PyResult<Option<object::Tensor>> {
     if let Ok(tensor) = object.cast::<Tensor>() {
         return Ok(Some(tensor.get().0.clone()));
     }
     if let Some(array) = Array::of(object)? {
-        // The function makes a list of a scalar, which is compact in any case.
+        // The function would turn a scalar into a list. A scalar is always compact.
         if !array.is_compact() {
             let numpy = object.py().import("numpy")?;
             let compact = numpy.call_method1("ascontiguousarray", (object,))?;
@@ -161,8 +161,8 @@ pub(crate) fn to_tensor(object: &Bound<'_, PyAny>) -> PyResult<Option<object::Te
         }
         let dl = array.describe(object.py(), &mut Vec::new())?;
         let owner = object.clone().unbind();
-        // SAFETY: the array has these elements in place as long as it lives, and `finish` owns a reference to it. Who passes an array
-        // to compiled code does not write to it meanwhile.
+        // SAFETY: the array has these elements in place as long as it lives, and `finish` owns a reference to it. The caller must not
+        // write to an array during a call of compiled code.
         return Ok(Some(unsafe {
             object::Tensor::over(dl, Box::new(move || Python::attach(|_| drop(owner))))
         }));
@@ -179,7 +179,7 @@ fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<object::Tensor> {
     let options = PyDict::new(py);
     options.set_item("max_version", (1, 0))?;
     let capsule = match object.call_method("__dlpack__", (), Some(&options)) {
-        // Exporters of before DLPack 1.0 do not know the option.
+        // Exporters from before DLPack 1.0 do not know the option.
         Err(error) if error.is_instance_of::<PyTypeError>(py) => {
             object.call_method0("__dlpack__")?
         }
@@ -200,7 +200,7 @@ fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<object::Tensor> {
     };
     let fail = |error: tvmspec::function::Error| errors::raised(py, &error);
     if let Some(managed) = take(VERSIONED) {
-        // SAFETY: a capsule of this name holds such a tensor, whose owner becomes this library with the new name.
+        // SAFETY: a capsule with this name holds such a tensor. The new name transfers ownership to this library.
         let tensor = unsafe {
             object::Tensor::from_dlpack_versioned(
                 managed.cast::<DLManagedTensorVersioned>(),
@@ -250,7 +250,7 @@ impl Managed for DLManagedTensorVersioned {
 
 /// Creates the capsule of a new tensor. Returns a new reference, or null with an exception.
 fn capsule<T: Managed>(managed: *mut T) -> *mut ffi::PyObject {
-    // SAFETY: the capsule owns what was made for it, and its destructor knows its name.
+    // SAFETY: the capsule takes ownership of `managed`, and its destructor uses the same name.
     unsafe { ffi::PyCapsule_New(managed.cast(), T::NAME.as_ptr(), Some(drop_untaken::<T>)) }
 }
 

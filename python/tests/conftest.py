@@ -1,4 +1,4 @@
-"""Shared by the tests: the goldens, and the command line beside the module."""
+"""Code that the tests share: the goldens, and the command line to compare the module with."""
 
 from __future__ import annotations
 

@@ -27,23 +27,22 @@ use tvmspec::value::{
     Any, bytes_bytes, device_from_text, device_to_text, dtype_to_text, index, str_bytes, types,
 };
 
-/// Call a function of a compiled library, of any release
-///
-/// The library is code and runs with your rights: call only what you trust, and look at the rest with `inspect`.
 #[derive(clap::Args)]
 pub(crate) struct CallArgs {
     /// The library (.so, .dylib, .dll), or a device module with its side file (.cl, .ptx, ...)
     library: PathBuf,
-    /// The function; its imports are searched as well
+    /// The function, in the library or in one of its imports
     function: String,
-    /// Arguments: 42, 1.5, true, none, str:TEXT, dev:cpu:0, @FILE.npy (a tensor in; @FILE.npy:bfloat16 where its elements are raw), out:float32[300] (a tensor out, zeros before). Behind a tensor :strides=1,2
-    /// (in elements), :offset=64 (bytes) and :align=4 say how it lies in memory
+    /// Arguments: 42, 1.5, true, none, str:TEXT, dev:cpu:0; @FILE.npy for an input tensor, @FILE.npy:bfloat16 if its elements are raw
+    /// bits; out:float32[300] for an output tensor of zeros. After a tensor, :strides=1,2 (in elements), :offset=64 (in bytes) and
+    /// :align=4 state its memory layout
     #[arg(allow_negative_numbers = true)]
     args: Vec<String>,
-    /// Where tensors are put: cpu, cuda:0, ..., or rpc://HOST:PORT/KEY#cpu:0 (rpc-tracker:// for a tracker's): the library is uploaded to that server and runs there
+    /// The device of the tensors: cpu, cuda:0, ...; or rpc://HOST:PORT/KEY#cpu:0 to upload the library to a server and run it there;
+    /// rpc-tracker:// requests the server from a tracker
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// Write the i-th out tensor to DIR/out_<i>.npy
+    /// Write output tensor number i to DIR/out_<i>.npy
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
 }
@@ -215,8 +214,8 @@ pub(super) fn load_error(path: &Path, failed: &tvmspec::function::Error) -> CliE
     }
 }
 
-/// Returns the reason why a file is not loaded, and what to do. Returns `None` if it has the form of a library, or if it cannot be
-/// read.
+/// Returns the reason why the file at `path` cannot be loaded, and what to do. Returns `None` if it has the form of a library, or if it
+/// cannot be read.
 pub(super) fn not_loaded(path: &Path) -> Option<String> {
     let input = Input::open(path).ok()?;
     let form = FileForm::of(input.bytes());
@@ -302,7 +301,7 @@ fn functions(module: &Module) -> Vec<String> {
 struct CallArgument {
     /// The value that the function is called with, unless the tensor is copied to a device.
     value: Any,
-    /// The same tensor as in `value`. It is shared, so that writes of the function are visible here.
+    /// The tensor in `value`, shared with it, so that writes of the function are visible here.
     tensor: Option<TensorArgument>,
 }
 

@@ -30,7 +30,7 @@ const ALIGNMENT: u64 = 64;
 pub(super) struct TensorArgument {
     /// The tensor that the function gets.
     pub(super) passed: Tensor,
-    /// Whether it is shown after the call.
+    /// `true` for an output tensor, which is printed after the call.
     pub(super) is_out: bool,
     /// The memory layout, if an option states it.
     placed: Option<PlacedMemory>,

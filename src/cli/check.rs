@@ -20,7 +20,8 @@ use tvmspec::release::Release;
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..][#TARGET], legacy:LIB[,LIB..][@RELEASE][#TARGET], rpc:HOST:PORT[/KEY][@RELEASE], rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE], device:NAME, liar:NAME
+    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..][#TARGET], legacy:LIB[,LIB..][@RELEASE][#TARGET],
+    /// rpc:HOST:PORT[/KEY][@RELEASE], rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE], device:NAME, liar:NAME
     #[arg(long = "impl", value_name = "SPEC", default_value = "builtin")]
     implementation: String,
     /// Only cases of this chapter; may be repeated
@@ -29,37 +30,38 @@ pub(crate) struct CheckArgs {
     /// Only cases whose id matches, with * for any text and ? for one letter; may be repeated
     #[arg(long, value_name = "GLOB")]
     case: Vec<String>,
-    /// Only what holds in this TVM release, such as 0.8
+    /// Only cases that apply to this TVM release, such as 0.8
     #[arg(long)]
     release: Option<Release>,
-    /// Failures that are known, as TOML: case, verdict, varies, releases, implementation, versions, reason, url, expires
+    /// Known failures, as TOML: case, verdict, varies, releases, implementation, versions, reason, url, expires
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
-    /// Put cases that call a C compiler too, and fail on unsupported and skipped cases, unless --known names them
+    /// Also run cases that call a C compiler, and fail on unsupported and skipped cases unless --known names them
     #[arg(long)]
     complete: bool,
-    /// The form of the report: text, json, junit, md, html; of --list: text, json [default: by the ending of --output, otherwise text]
+    /// The format of the report: text, json, junit, md, html; with --list: text, json [default: by the extension of --output, otherwise text]
     #[arg(long, value_name = "FORM")]
     report: Option<ReportFormat>,
-    /// Write the report or list there instead of to stdout
+    /// Write the report or the list to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write the report to a file, too, in the form of its ending: .html, .json, .md, .txt, or .xml for JUnit; may be repeated
+    /// Also write the report to a file, in the format of its extension: .html, .json, .md, .txt, or .xml for JUnit; may be repeated
     #[arg(long, value_name = "FILE", value_parser = saved_report, conflicts_with_all = ["list", "show", "export"])]
     save: Vec<SavedReport>,
-    /// How long one answer may take, of an implementation in its own process [default: 10]
+    /// Time limit for one answer of an implementation in a separate process [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
-    /// Address space of an implementation in its own process, in MiB (Unix)
+    /// Limit for the address space of an implementation in a separate process, in MiB (Unix)
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
     memory: Option<u64>,
-    /// Give up after so many hangs in a row; 0 for never [default: 3]
+    /// Stop after this many hangs in a row; 0 for no limit [default: 3]
     #[arg(long, value_name = "N")]
     max_hangs: Option<usize>,
-    /// Give up after so many crashes or wrong lines in a row; 0 for never [default: 20]
+    /// Stop after this many crashes or invalid lines in a row; 0 for no limit [default: 20]
     #[arg(long, value_name = "N")]
     max_crashes: Option<usize>,
-    /// Put so many cases at a time, each to a process or a tracker's server of its own; builtin: to a thread [default: 1, builtin: 8]
+    /// Run this many cases at a time, each in a separate process, on a separate server of a tracker, or for builtin in a thread [default:
+    /// 1, builtin: 8]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// List the selected cases and stop
@@ -68,25 +70,25 @@ pub(crate) struct CheckArgs {
     /// Print the request and the expected answer of the selected cases and stop
     #[arg(long, conflicts_with_all = ["list", "implementation", "known", "complete", "timeout", "memory", "jobs", "max_hangs", "max_crashes", "report"])]
     show: bool,
-    /// Write the selected cases as files below a folder, each with request, expected answer and input, and stop
+    /// Write each selected case to a folder below DIR (request, expected answer, input) and stop
     #[arg(long, value_name = "DIR", conflicts_with_all = ["list", "show", "implementation", "known", "complete", "timeout", "memory", "jobs", "max_hangs", "max_crashes", "report", "output"])]
     export: Option<PathBuf>,
     /// List every operation with its arguments and stop
     #[arg(long, exclusive = true)]
     ops: bool,
-    /// Teach the exec protocol on one screen and stop
+    /// Explain the exec protocol on one screen and stop
     #[arg(long, exclusive = true)]
     help_exec: bool,
 }
 
-/// A file for the report, and the form that its name states.
+/// A file for the report, and the format that its extension selects.
 #[derive(Clone)]
 struct SavedReport {
     file: PathBuf,
     form: ReportFormat,
 }
 
-/// Parses the name of a file whose ending states the form of a report.
+/// Parses the name of a file whose extension selects the format of a report.
 fn saved_report(name: &str) -> Result<SavedReport, String> {
     let file = PathBuf::from(name);
     match form_of(&file) {

@@ -11,10 +11,10 @@ use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether stdout shows styles. Set once before a command runs, and read for each text.
+/// `true` if stdout shows styles. Set once before a command runs, and read for each text.
 static PAINTS: AtomicBool = AtomicBool::new(false);
 
-/// Whether stderr shows styles.
+/// `true` if stderr shows styles.
 static PAINTS_NOTES: AtomicBool = AtomicBool::new(false);
 
 /// Returns the value of `--color` in `args`, or auto if it is missing. `args` need not be a valid command line.
@@ -105,7 +105,7 @@ impl StyledWrite for String {
 pub(crate) struct TerminalText {
     /// The text, with the escape sequences of its styles.
     text: String,
-    /// Whether styles show.
+    /// `true` if styles are shown.
     paints: bool,
 }
 

@@ -11,13 +11,6 @@ use std::path::PathBuf;
 use tvmspec::blob::LibraryModule;
 use tvmspec::release::{Layout, Release};
 
-/// The input is any container; its host code is not touched, and not carried over: pass objects of it by --with.
-///
-/// The index of a tensor cache, or its folder, becomes a parameter file, and a parameter file a tensor cache (-o DIR/tensor-cache.json),
-/// in shards of 32 MiB.
-///
-/// What a layout cannot hold is rejected with the reason, and so is what the release of --release does not load. Bytes that no reader
-/// looks at are left out, with a warning.
 #[derive(clap::Args)]
 pub(crate) struct ConvertArgs {
     /// The file to read, or - for stdin
@@ -25,19 +18,19 @@ pub(crate) struct ConvertArgs {
     /// The layout to write [default: that of the file]
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// Read the file in this layout, whatever symbol and bytes indicate
+    /// Read the library binary in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "L")]
     from: Option<Layout>,
-    /// Which library binary, counted from 0, of a file that has several
+    /// The number of the library binary, from 0, if the file has several
     #[arg(long, value_name = "N")]
     blob: Option<usize>,
-    /// Keep the rest of the file, host code included, byte for byte; for layouts with the same symbol
+    /// Keep everything else in the file unchanged, including host code; only between layouts with the same symbol
     #[arg(long)]
     whole: bool,
-    /// Store float32 in a tensor cache as bfloat16, as TVM does by default: the lower half of each is lost
+    /// Store float32 in a tensor cache as bfloat16, as TVM does by default; the lower half of each value is lost
     #[arg(long)]
     bf16: bool,
-    /// The release that wrote a parameter file, which says what its type codes mean where releases differ (TEN-02)
+    /// The release that wrote a parameter file, because type codes differ between releases (TEN-02)
     #[arg(long, value_name = "R")]
     written_by: Option<Release>,
     #[command(flatten)]

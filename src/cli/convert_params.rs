@@ -15,7 +15,7 @@ use tvmspec::wire::Writer;
 
 /// Options for writing parameters into a tensor cache.
 pub(crate) struct CacheForm {
-    /// Whether only the upper halves of floats are stored.
+    /// `true` to store only the upper half of each float.
     pub(crate) is_bf16: bool,
     /// The release whose type codes the parameters have.
     pub(crate) written_by: Option<Release>,

@@ -7,13 +7,12 @@ use super::{CliError, Exit, output};
 use serde_json::{Map, Value as Json, json};
 use tvmspec::device::{Attribute, AttributeValue, Device, Manager, device_type, existing_devices};
 
-/// Exit code 0, whatever is here.
 #[derive(clap::Args)]
 pub(crate) struct DevicesArgs {
     /// Print JSON: {"devices": [{"device", "attributes": {..}}], "absent": [{"name", "why"}]}
     #[arg(long)]
     json: bool,
-    /// Those of a server instead: rpc://HOST:PORT/KEY, or of a tracker: rpc-tracker://HOST:PORT/KEY
+    /// List the devices of a server, rpc://HOST:PORT/KEY, or of one that a tracker hands out, rpc-tracker://HOST:PORT/KEY
     #[cfg(feature = "rpc")]
     #[arg(long, value_name = "SERVER")]
     device: Option<String>,

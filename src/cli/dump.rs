@@ -13,29 +13,23 @@ use tvmspec::examine::dump;
 use tvmspec::examine::{Format, Reading, Subject, Unit};
 use tvmspec::release::Layout;
 
-/// Offsets count from the start of the library binary. What no field covers is called unread: it lies behind a broken
-/// rule. A file of more fields than memory is spent on ends with the offset to go on from. Compiled code without a library binary
-/// has no fields, and the dump is empty.
-///
-/// Exit code 0: no rule is broken. 1: one is, also in the container, of which no field is shown then. 2: the file cannot be read, or
-/// nothing in it has fields: it is no file of TVM, a program for example, or JSON.
 #[derive(clap::Args)]
 pub(crate) struct DumpArgs {
     /// The file, or - for stdin
     file: PathBuf,
-    /// Leave nothing out: long fields and long vectors are shown whole
+    /// Show long fields and long vectors completely
     #[arg(long)]
     all: bool,
-    /// Read library binaries in this layout, whatever symbol and bytes indicate
+    /// Read library binaries in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// Read the file as the payload of a module of this kind, as --layout stores it [default layout: 0.22]
+    /// Read the file as the payload of a module of this kind, in the layout of --layout [default layout: 0.22]
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Leave out the fields that end at this offset or before
+    /// Start at this offset, and leave out fields that end at or before it
     #[arg(long, value_name = "OFFSET", default_value = "0", hide_default_value = true, value_parser = offset)]
     from: u64,
-    /// Print JSON, of the form in spec/schema/dump.json
+    /// Print JSON, as spec/schema/dump.json describes it
     #[arg(long)]
     json: bool,
 }

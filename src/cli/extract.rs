@@ -12,15 +12,13 @@ use tvmspec::file_name::FileNames;
 use tvmspec::payload::{Field, Payload};
 use tvmspec::release::{Layout, Releases};
 
-/// Without an option, the code: PTX, OpenCL or Metal source, SPIR-V, an object file. A module with several kernels
-/// needs a folder (-o DIR/), or --kernel.
 #[derive(clap::Args)]
 pub(crate) struct ExtractArgs {
     /// The file, or - for stdin
     file: PathBuf,
     /// The module: its number as `inspect` shows it, or its kind if only one module has it
     module: String,
-    /// Where to write; a folder for several kernels [default: stdout]
+    /// The file to write; a folder for several kernels [default: stdout]
     #[arg(
         short,
         long,
@@ -29,22 +27,22 @@ pub(crate) struct ExtractArgs {
         hide_default_value = true
     )]
     output: PathBuf,
-    /// The payload as it is stored
+    /// Write the payload as it is stored
     #[arg(long, conflicts_with_all = ["json", "field", "kernel"])]
     raw: bool,
-    /// The payload decoded, in the JSON form of chapter payload
+    /// Write the decoded payload, in the JSON form of chapter payload
     #[arg(long, conflicts_with_all = ["field", "kernel"])]
     json: bool,
-    /// One field of the payload, such as `graph_json`
+    /// Write one field of the payload, such as `graph_json`
     #[arg(long, value_name = "NAME", conflicts_with = "kernel")]
     field: Option<String>,
-    /// One of several kernels
+    /// Write one kernel of a module that has several
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
-    /// Read the library binary in this layout, whatever symbol and bytes indicate
+    /// Read the library binary in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// Which library binary, counted from 0, of a file that has several
+    /// The number of the library binary, from 0, if the file has several
     #[arg(long, value_name = "N")]
     blob: Option<usize>,
 }
@@ -59,7 +57,7 @@ pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
     choice.partial(|input, _, partial| extract(&args, input, &partial))
 }
 
-/// Writes what the options select: the stored bytes (`--raw`), the JSON form (`--json`), one field, or the code.
+/// Writes the part that the options select: the stored bytes (`--raw`), the JSON form (`--json`), one field, or the code.
 ///
 /// A broken rule after the module does no harm: `partial` has everything before it (BLOB-06). If the module is missing, the message
 /// names the rule that ended reading.

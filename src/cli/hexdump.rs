@@ -54,7 +54,7 @@ struct Remark {
 }
 
 impl Remark {
-    /// Joins the remarks. The text is empty if there are none.
+    /// Joins the remarks. Returns an empty text for an empty list.
     fn of(marks: &[Mark]) -> Remark {
         let texts: Vec<String> = marks
             .iter()
@@ -77,7 +77,7 @@ pub(crate) struct Hexdump<'a> {
     pub(crate) spans: &'a [Span],
     /// The remarks, ascending by offset.
     pub(crate) marks: &'a [Mark],
-    /// Whether nothing is left out.
+    /// `true` to leave nothing out.
     pub(crate) whole: bool,
     /// The offset at which the listed fields begin.
     pub(crate) from: u64,
@@ -276,7 +276,7 @@ impl Hexdump<'_> {
         let bytes = &self.bytes[field.start..field.end];
         let rows = bytes.len().div_ceil(8);
         let elide = !self.whole && rows > LONGEST_FIELD;
-        // Of a long field, only the first two rows and the last row are formatted.
+        // A long field shows only its first two rows and its last row.
         let (head, tail) = if elide { (2, rows - 1) } else { (rows, rows) };
         for row in (0..head).chain(tail..rows) {
             if elide && row == tail {

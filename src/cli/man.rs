@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(crate) struct ManArgs {
-    /// The folder to write, made where it is missing: tvmspec.1 and a page for each command
+    /// The folder for tvmspec.1 and a page for each command; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }

@@ -146,7 +146,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use tvmspec::conformance::adapter::own_program;
 
-/// The TVM runtime, specified: read, judge and rewrite TVM libraries, and hold any implementation to the rules.
+/// The TVM runtime, specified: read, check and rewrite TVM libraries, and test any implementation against the rules
 #[derive(Parser)]
 #[command(
     name = "tvmspec",
@@ -157,7 +157,7 @@ use tvmspec::conformance::adapter::own_program;
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
-    /// Paint what inspect, verify, explain, dump and check print for people, and messages; auto: on a terminal, unless NO_COLOR is set
+    /// Colour the output of inspect, verify, explain, dump and check, and messages; auto: on a terminal, unless NO_COLOR is set
     #[arg(
         long,
         global = true,
@@ -173,61 +173,128 @@ struct CommandLine {
 #[cfg_attr(not(feature = "cli"), allow(clippy::large_enum_variant))]
 #[derive(Subcommand)]
 enum Command {
-    /// Show what a file holds: layout, modules, import tree, functions, payloads; nothing is executed
+    /// Show the content of a file: layout, modules, import tree, functions, payloads; nothing is executed
+    ///
+    /// If a rule is broken, shows everything before the fault, then the rule.
+    ///
+    /// Exit code 0: no rule is broken. This includes programs and libraries without any content of TVM. 1: a rule is broken, in the file
+    /// or in its container. 2: the file cannot be read completely: it is unreadable, has no form that TVM writes, or has a module of an
+    /// unknown kind. With several files, all are shown, and the largest exit code counts.
     #[cfg(feature = "cli")]
     Inspect(inspect::InspectArgs),
-    /// Show why a file loads, or why not, in each release
+    /// Show why each release loads a file, or why it does not
+    ///
+    /// Shows for every release whether it reads the file, the needs of the file, and where loading fails without an error.
+    ///
+    /// Of a broken file, only the parts that the loader of each release reads are judged. Of an ELF file or another image, these are the
+    /// machine, the needed libraries, the symbols and the library binary, but not other headers and tables. If the result is not known,
+    /// prints "unknown".
+    ///
+    /// Exit code 0: the file is explained, even if it is broken or has no content of TVM. 2: the file cannot be read, has no form that TVM
+    /// loads, or has a module of an unknown kind without --grammar. With --release, 0 means that this release loads the file on this
+    /// machine, or with --elsewhere on the machine that it is for. 1 means that it does not, that something is missing, or that the result
+    /// is not known.
     #[cfg(feature = "cli")]
     Explain(explain::ExplainArgs),
-    /// Report every broken rule and every oddity
+    /// Report every broken rule and every tolerated oddity
+    ///
+    /// Exit code 0: no rule is broken. 1: a rule is broken, in the file or in its container, or there is a finding and --strict is set. 2:
+    /// the file cannot be read, a module has an unknown kind without --grammar, or no rule applies to the file, for example because it is
+    /// a program or only a runtime. With several files, all are checked, and the largest exit code counts.
     #[cfg(feature = "cli")]
     Verify(verify::VerifyArgs),
     /// Show every byte with its field and rule
+    ///
+    /// Offsets count from the start of the library binary. Bytes that no field covers, because they follow a broken rule, are called
+    /// unread. If a file has more fields than fit into the memory limit, the dump ends with the offset at which to continue. Compiled code
+    /// without a library binary has no fields, so that its dump is empty.
+    ///
+    /// Exit code 0: no rule is broken. 1: a rule is broken; if it is one of the container, no field is shown. 2: the file cannot be read,
+    /// or has no fields, for example because it is a program or JSON.
     #[cfg(feature = "cli")]
     Dump(dump::DumpArgs),
-    /// Write out what one module stores: PTX, source, SPIR-V, ...
+    /// Write the code or payload of one module: PTX, source, SPIR-V, ...
+    ///
+    /// Without an option, writes the code: PTX, OpenCL or Metal source, SPIR-V, an object file. A module with several kernels needs a
+    /// folder (-o DIR/) or --kernel.
     #[cfg(feature = "cli")]
     Extract(extract::ExtractArgs),
-    /// Make a library binary from a list of modules, as .bin, .c, .o, .so or .tar
+    /// Build a library binary from a list of modules, as .bin, .c, .o, .so or .tar
     #[cfg(feature = "cli")]
     Pack(pack::PackArgs),
-    /// Take a library binary apart into what `pack` makes it of
+    /// Split a library binary into a manifest and payloads, from which `pack` rebuilds it
+    ///
+    /// The folder gets `manifest.json` and a file for each payload. `tvmspec pack DIR/manifest.json` writes the same bytes again.
+    ///
+    /// Bytes that no reader checks (`tvmspec verify` reports them) are left out, with a warning. A folder with the manifest of another
+    /// library is rejected.
     #[cfg(feature = "cli")]
     Unpack(unpack::UnpackArgs),
-    /// Rewrite a library binary in another layout
+    /// Rewrite a library binary in another layout or file format
+    ///
+    /// The input is any container. Its host code is neither changed nor copied; pass its object files with --with.
+    ///
+    /// The index of a tensor cache, or its folder, becomes a parameter file. A parameter file becomes a tensor cache with shards of 32 MiB
+    /// (-o DIR/tensor-cache.json).
+    ///
+    /// Fails with the reason if the layout cannot hold the content, or if the release of --release does not load the result. Bytes that no
+    /// reader checks are left out, with a warning.
     #[cfg(feature = "cli")]
     Convert(convert::ConvertArgs),
-    /// Call a function of a compiled library
+    /// Call a function of a compiled library of any release
+    ///
+    /// The library is code and runs with your rights. Call only libraries that you trust, and examine others with `inspect`.
     #[cfg(feature = "cli")]
     Call(call::CallArgs),
     /// Run a model: a graph or Relax VM library, or graph, parameters and kernels
+    ///
+    /// The library is code and runs with your rights. Run only libraries that you trust, and examine others with `inspect`.
     #[cfg(feature = "cli")]
     Run(run::RunArgs),
-    /// Show the devices that are here, with every attribute
+    /// Show the devices of this machine with every attribute
+    ///
+    /// Exit code 0, even if there is no device.
     #[cfg(feature = "cli")]
     Devices(devices::DevicesArgs),
-    /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
+    /// Test an implementation against the rules: this one, or any that speaks the exec protocol
     ///
-    /// At Ctrl-C, SIGTERM and SIGHUP the report is of the cases that were answered: the others are skipped, the signal is a problem of the run,
-    /// and the exit code is 1. A signal a second later ends the program without a report.
+    /// Ctrl-C, SIGTERM and SIGHUP end the run. The report then covers the answered cases, marks the others as skipped, and names the
+    /// signal as a problem. The exit code is 1. Another signal at least a second later ends the program without a report.
     Check(check::CheckArgs),
-    /// Serve RPC clients of all releases, each in a process of its own
+    /// Serve RPC clients of all releases, each in a separate process
+    ///
+    /// Any client that reaches the port has all rights that the options grant. Without --allow-load, a client can use its own files, its
+    /// memory and the functions that every server has. With it, a client can do everything that this user may do.
+    ///
+    /// The first line of stdout is `serving on HOST:PORT`, printed after the tracker has the server. The start and the end of each session
+    /// are logged on stderr. Ctrl-C waits for running sessions, and a second one ends them. SIGTERM and SIGHUP end them after a second.
     #[cfg(all(unix, feature = "cli"))]
     Serve(serve::ServeArgs),
-    /// One session of `serve`, which starts this itself
+    /// Serve one session; `serve` starts this command itself
     #[cfg(all(unix, feature = "cli"))]
     #[command(hide = true)]
     ServeSession(serve_session::ServeSessionArgs),
-    /// Bring RPC servers and clients together by their keys
+    /// Run or query a tracker, which assigns RPC servers to clients by key
+    ///
+    /// Prints one line for each event. Ctrl-C and SIGTERM end the tracker. With --query, asks a running tracker, and returns exit code 2
+    /// if there is no tracker at the address.
     #[cfg(feature = "cli")]
     Tracker(tracker::TrackerArgs),
-    /// Connect RPC servers and clients that cannot reach each other, and record what they write
+    /// Connect RPC servers and clients that cannot reach each other, and record their traffic
+    ///
+    /// Pairs servers and clients with the same key. With --to, forwards every connection to that one server. Ctrl-C accepts no further
+    /// connections and waits for the running sessions, and a second one ends them. SIGTERM and SIGHUP end them after a second.
     #[cfg(feature = "cli")]
     Proxy(proxy::ProxyArgs),
-    /// Show what the client and the server of an RPC session wrote to each other
+    /// Show the messages that client and server of an RPC session sent
+    ///
+    /// The bytes do not state the release that wrote them (RPC-23). The newest form of the protocol that both sides follow is used. For
+    /// each other form, the first broken rule is shown. Exit code 1 if a rule is broken.
     #[cfg(feature = "cli")]
     RpcDecode(rpc_decode::RpcDecodeArgs),
-    /// Show what a text names as a target, and what each release makes of it
+    /// Show the target that a text describes, and how each release reads it
+    ///
+    /// Exit code 1 if the release of --release rejects the text, or without that option if every release does.
     #[cfg(feature = "cli")]
     Target(target::TargetArgs),
     /// Show a rule: its text, evidence, code, cases, files and known failures
@@ -238,9 +305,9 @@ enum Command {
     /// Write the manual pages
     #[cfg(feature = "cli")]
     Man(man::ManArgs),
-    /// Answer the exec protocol on stdin and stdout, for our own implementation
+    /// Serve the exec protocol on stdin and stdout, for this implementation
     Testee(testee::TesteeArgs),
-    /// Serve an implementation to `check`, which starts this itself
+    /// Serve an implementation to `check`, which starts this command itself
     #[command(hide = true)]
     Worker(testee::WorkerArgs),
 }
@@ -272,7 +339,7 @@ impl Exit {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CliError {
-    /// A message for people: what is wrong, where, and what to do.
+    /// A message for people: the fault, its place, and what to do.
     Message(String),
     /// The reader closed the pipe, and the command ends without a message.
     ClosedPipe,

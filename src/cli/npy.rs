@@ -35,7 +35,7 @@ pub(super) struct NpyHeader {
     pub(super) shape: Vec<i64>,
     /// The type of an element, with one lane.
     pub(super) element: NpyElement,
-    /// Whether the most significant byte of an element comes first.
+    /// `true` if the most significant byte of an element comes first.
     pub(super) is_big_endian: bool,
 }
 

@@ -35,7 +35,7 @@ pub(crate) enum Content {
     Library,
 }
 
-/// Stdout, whose errors name it. A full disk behind `> FILE` must not look like an error of an input.
+/// Stdout. Its errors name it, so that a full disk after `> FILE` does not look like an error of an input.
 pub(crate) struct Stdout(StdoutLock<'static>);
 
 /// Returns [`Stdout`], locked while it is held.

@@ -57,12 +57,13 @@ The JSON form of a library binary (chapter blob) is such a manifest.";
 #[derive(clap::Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct PackArgs {
-    /// The list of modules, in TOML or JSON; --help shows one
+    /// The list of modules, in TOML or JSON; --help shows an example
     manifest: PathBuf,
     /// The layout to write
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// The order of modules: that of 0.7, of 0.8 and later, or parents before children, which stores every graph
+    /// The order of modules: that of 0.7, that of 0.8 and later, or topological (importers before their imports), which can store every
+    /// graph
     #[arg(long, value_name = "0.7|0.8|topological")]
     order: Option<Algorithm>,
     #[command(flatten)]

@@ -19,31 +19,31 @@ use tvmspec::examine::explain::is_image;
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
 
-/// Where the library binary goes, and how it is named there.
+/// The output file of a library binary, its form and its symbol.
 #[derive(clap::Args)]
 pub(crate) struct Packaging {
-    /// The file to write: .bin (the library binary alone), .c, .o, .so or .tar by its extension; - for stdout
+    /// The file to write. Its extension selects the form: .bin (only the library binary), .c, .o, .so or .tar; - for stdout
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Write as this release does, where releases of one layout differ (the look of C text) [default: the layout's last]
+    /// Write as this release does, if the releases of a layout differ, as in C text [default: the last release of the layout]
     #[arg(long, value_name = "R")]
     release: Option<Release>,
-    /// Make it register itself as a system library, under PREFIX where there is one
+    /// Make the output register itself as a system library, optionally under PREFIX
     #[arg(long, value_name = "PREFIX", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     system_lib: Option<String>,
-    /// The machine of an object file or a library, as an LLVM triple [default: this one]
+    /// The target machine of an object file or a library, as an LLVM triple [default: this one]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
     /// Object files, archives and sources of the host code to link into a .so
     #[arg(long, value_name = "FILE", num_args = 1..)]
     with: Vec<PathBuf>,
-    /// The compiler that links [default: $CC, or cc; with --target TRIPLE-gcc]
+    /// The compiler for linking [default: $CC, or cc; with --target TRIPLE-gcc]
     #[arg(long, value_name = "CC")]
     cc: Option<OsString>,
-    /// An argument for the compiler, behind all others; may be repeated
+    /// An argument to pass to the compiler after all others; may be repeated
     #[arg(long = "option", value_name = "ARG", allow_hyphen_values = true)]
     options: Vec<OsString>,
-    /// Write the files that are linked to this directory, and leave them there
+    /// Write the files to link into this directory, and keep them
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 }
@@ -444,7 +444,7 @@ fn read_back(bytes: &[u8], blob: &Blob<'_>) -> Result<(), String> {
     }
 }
 
-/// Returns the extension of the name, without the dot; empty if there is none.
+/// Returns the extension of the name, without the dot. Returns an empty text for a name without one.
 fn extension(path: &Path) -> &str {
     path.extension()
         .and_then(|extension| extension.to_str())

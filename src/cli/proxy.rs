@@ -6,27 +6,25 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use tvmspec::rpc::proxy::{ProxyEvent, ProxyOptions, ProxyServer};
 
-/// Servers and clients of one key are paired; with --to every connection leads to that one server. Ctrl-C lets no other in, and
-/// waits for the sessions that run; a second one ends them, and SIGTERM and SIGHUP give them a second.
 #[derive(clap::Args)]
 pub(crate) struct ProxyArgs {
-    /// The address to listen at: that of this host alone, unless stated
+    /// The address to listen on; the default is reachable only from this machine
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
-    /// The port; 0 for any
+    /// The port; 0 for any free port
     #[arg(long, default_value_t = 9091)]
     port: u16,
-    /// The one server, or tracker, that every connection leads to
+    /// Forward every connection to this server or tracker
     #[arg(long, value_name = "HOST:PORT", value_parser = super::address::host_port)]
     to: Option<String>,
-    /// Report servers to this tracker, so that its clients get them; they come with the key that the tracker hands out
+    /// Offer waiting servers to the clients of this tracker; a client then connects with the key that the tracker hands out
     #[arg(long, value_name = "HOST:PORT", value_parser = super::address::host_port, conflicts_with = "to")]
     tracker: Option<String>,
-    /// Let peers in by a WebSocket at this port too, as programs in browsers do, with path /ws; 0 for any
+    /// Also accept peers by WebSocket at this port, with the path /ws, for programs in browsers; 0 for any free port
     #[arg(long, value_name = "PORT", conflicts_with = "to")]
     web_port: Option<u16>,
-    /// Write what client and server write to session-N.client.bin and session-N.server.bin there, which `rpc-decode` reads; N goes on
-    /// behind the files that are there
+    /// Record each session in DIR/session-N.client.bin and DIR/session-N.server.bin, which `rpc-decode` reads; N continues after existing
+    /// files
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
 }

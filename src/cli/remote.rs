@@ -108,11 +108,11 @@ impl Places {
     }
 }
 
-/// The time after which a user is told what the command waits for.
+/// The delay before a message tells the user that the command waits.
 #[cfg(feature = "rpc")]
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Connects. If that takes long, prints what it waits for: a free server of a tracker, or the answer of a server.
+/// Connects. After [`SILENCE`], prints the reason for the wait: no free server at the tracker, or no answer from the server.
 #[cfg(feature = "rpc")]
 fn connect(address: &RemoteAddress) -> tvmspec::function::Result<Session> {
     if address.tracker.is_none() {

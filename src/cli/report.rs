@@ -34,11 +34,11 @@ pub struct ReportOptions {
     pub kind: Option<String>,
     /// The grammars of kinds that no release has, each `KIND=KNOWN`.
     pub grammar: Vec<String>,
-    /// Whether the code of executables is shown.
+    /// `true` to show the code of executables.
     pub code: bool,
     /// The only release to explain.
     pub release: Option<Release>,
-    /// Whether libraries and devices of this machine are left out.
+    /// `true` to ignore the libraries and devices of this machine.
     pub elsewhere: bool,
     /// The offset in bytes from which fields are dumped.
     pub from: u64,

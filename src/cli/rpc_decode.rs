@@ -12,21 +12,21 @@ use std::path::{Path, PathBuf};
 use tvmspec::release::{Release, Releases};
 use tvmspec::rpc::{Connection, ConnectionMessage, HelloAnswer, Packet, RpcCode, relay_json};
 
-/// The bytes do not say which release wrote them (RPC-23): the newest form of the protocol that both sides keep is taken, and the
-/// first rule that each other form breaks is shown. Exit code 1 if a rule is broken.
 #[derive(clap::Args)]
 pub(crate) struct RpcDecodeArgs {
-    /// What the client wrote; or NAME or one of the two, for NAME.c2s.bin and NAME.s2c.bin, or NAME.client.bin and NAME.server.bin
+    /// The bytes from the client; or NAME (or one of the files) for the pair NAME.c2s.bin and NAME.s2c.bin, or NAME.client.bin and
+    /// NAME.server.bin
     client: PathBuf,
-    /// What the server wrote
+    /// The bytes from the server
     server: Option<PathBuf>,
-    /// Read by the rules of this release
+    /// Decode by the rules of this release
     #[arg(long)]
     release: Option<Release>,
-    /// Leave the fields out: one line for each message
+    /// Print one line for each message, without its fields
     #[arg(long)]
     brief: bool,
-    /// Print JSON: {"releases", "others", "client", "server"}; a side is {"messages": [{"start", "end", "message"}], "fields": [[start, end, field, rule, value]], "broken"}
+    /// Print JSON: {"releases", "others", "client", "server"}; each side is {"messages": [{"start", "end", "message"}], "fields": [[start,
+    /// end, field, rule, value]], "broken"}
     #[arg(long)]
     json: bool,
 }
@@ -187,7 +187,7 @@ fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
         ConnectionMessage::Hello(hello) => format!("hello `{}`", hello.key),
         ConnectionMessage::Answer(HelloAnswer::Success(key)) => format!("success `{key}`"),
         ConnectionMessage::Answer(HelloAnswer::Duplicate) => "duplicate key".to_owned(),
-        // RPC-04: the name of the code, mismatch, does not say what it means.
+        // RPC-04: the code `mismatch` means that no server has the key.
         ConnectionMessage::Answer(HelloAnswer::Mismatch) => "no server of this key".to_owned(),
         ConnectionMessage::TrackerHello => "hello of a tracker".to_owned(),
         ConnectionMessage::TrackerRequest(request) => {

@@ -18,13 +18,13 @@ const ERAS: &str = include_str!("../../golden/eras/rules.json");
 
 #[derive(clap::Args)]
 pub(crate) struct RuleArgs {
-    /// Ids of rules, with * for any text: BLOB-07, 'TREE-*'
+    /// Rule ids, in which * stands for any text: BLOB-07, 'TREE-*'
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Print JSON, of the form in spec/schema/rule.json
+    /// Print JSON, as spec/schema/rule.json describes it
     #[arg(long)]
     json: bool,
-    /// One line for each rule
+    /// Print one line for each rule
     #[arg(short, long, conflicts_with = "json")]
     list: bool,
 }

@@ -1,6 +1,5 @@
 //! `tvmspec serve`: an RPC server. The server itself reads only the hello of a connection. Each client gets its own process, so that a
 //! crash, a hang or a fork affects only its session.
-//! it does to its session, a crash, a hang, a fork, is done to that session alone.
 
 use super::serve_lobby::{Lobby, NOT_STARTED};
 use super::serve_peer::keep_alive;
@@ -25,29 +24,24 @@ use tvmspec::function::ErrorKind;
 use tvmspec::rpc::server::await_pair;
 use tvmspec::rpc::threads::{self, STACK};
 
-/// Any client that reaches the port may use what the options allow. Without --allow-load that is files of its own, memory and the
-/// functions of servers; with it, everything that this user may do.
-///
-/// The first line of stdout is `serving on HOST:PORT`, once a tracker has the server. Each session has a line on stderr when it begins, and
-/// one when it ends. Ctrl-C waits for these, a second one ends them; SIGTERM and SIGHUP give them a second.
 #[derive(clap::Args)]
 pub(crate) struct ServeArgs {
-    /// The address to listen on; every address of the machine is 0.0.0.0
+    /// The address to listen on; 0.0.0.0 for every address of this machine
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
-    /// The port, or the first that is tried; 0 is any that is free
+    /// The first port to try; 0 for any free port
     #[arg(long, default_value_t = 9090)]
     port: u16,
-    /// The last port that is tried, itself included
+    /// The last port to try
     #[arg(long, value_name = "PORT")]
     port_end: Option<u16>,
-    /// The key that clients must have
+    /// The key that clients must send
     #[arg(long, default_value = "", value_parser = super::address::key)]
     key: String,
-    /// Offer this server to the clients of a tracker, under --key; each offer is good for one client
+    /// Offer this server to the clients of a tracker, under --key. Each offer is for one client
     #[arg(long, value_name = "HOST:PORT", requires = "key", value_parser = super::address::host_port)]
     tracker: Option<String>,
-    /// Wait for clients at a proxy, under --key, and listen at no port
+    /// Get clients from a proxy, under --key, and do not listen on a port
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -56,10 +50,10 @@ pub(crate) struct ServeArgs {
         conflicts_with = "tracker"
     )]
     proxy: Option<String>,
-    /// The host that the tracker sends clients to; without it, the address that this server's connection to the tracker comes from
+    /// The host that the tracker sends clients to [default: the address from which this server connects to the tracker]
     #[arg(long, value_name = "HOST", requires = "tracker")]
     custom_addr: Option<String>,
-    /// How many sessions there are at a time; other clients wait. What one computes slows down what another measures: 1 for timings
+    /// The maximal number of concurrent sessions; other clients wait. Use 1 for measurements, because sessions slow each other down
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     sessions: u32,
     #[command(flatten)]

@@ -14,19 +14,19 @@ use tvmspec::rpc::server::{ServerOptions, SessionReport, SessionWatch, serve_pai
 use tvmspec::rpc::transport::RpcStream;
 use tvmspec::rpc::{HelloAnswer, Protocol};
 
-/// What a session permits.
+/// Permissions and limits of a session.
 #[derive(clap::Args, Clone)]
 pub(super) struct SessionArgs {
-    /// The release of the clients, 0.7 or later; without it, found out from each
+    /// The release of the clients, 0.7 or later [default: detected for each client]
     #[arg(long, value_parser = served)]
     pub(super) release: Option<Release>,
-    /// Load what clients upload. It then runs with all rights of this user, on this machine
+    /// Load libraries that clients upload. Their code runs on this machine with all rights of this user
     #[arg(long)]
     allow_load: bool,
-    /// Link uploads of `.o` and `.tar` with the compiler of --cc, and load what it makes
+    /// Link uploads of `.o` and `.tar` with the compiler of --cc, and load the result
     #[arg(long, requires = "allow_load")]
     allow_link: bool,
-    /// The compiler of --allow-link
+    /// The compiler for --allow-link
     #[arg(
         long,
         value_name = "COMPILER",
@@ -34,34 +34,34 @@ pub(super) struct SessionArgs {
         requires = "allow_link"
     )]
     cc: String,
-    /// Allow functions of these names besides those of servers; `*` is any text
+    /// Also allow functions with these names, in addition to those that every server has; `*` stands for any text
     #[arg(long, value_name = "GLOB")]
     allow: Vec<String>,
-    /// Let clients go on to this server, HOST or HOST:PORT; `*` is any text. Off unless stated: the connection comes from this machine, so
-    /// that a client reaches through it what is closed to the client itself
+    /// Allow clients to connect to this server through the session: HOST or HOST:PORT, `*` for any text. Off by default, because clients
+    /// then reach servers that accept connections only from this machine
     #[arg(long, value_name = "GLOB")]
     allow_connect: Vec<String>,
-    /// The largest packet
+    /// The maximal size of a packet
     #[arg(long, value_name = "BYTES", default_value_t = Protocol::LARGEST)]
     largest: u64,
-    /// The most that a session allocates at a time; if absent 16 GiB, or half of the memory that is free when the server starts, or of
-    /// what its control group has, where that is less
+    /// The maximal memory that a session may allocate at a time [default: 16 GiB, but at most half of the memory available at the start,
+    /// or of the limit of the control group]
     #[arg(long, value_name = "BYTES")]
     memory: Option<u64>,
-    /// The most memory that the process of a session has, what its code allocates by itself included; twice --memory if absent
+    /// The maximal memory of the session's process, including allocations of loaded code [default: twice --memory]
     #[arg(long, value_name = "BYTES")]
     process_memory: Option<u64>,
-    /// The most that a session uploads
+    /// The maximal total size of a session's uploads
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 30)]
     uploads: u64,
-    /// The longest that a whole session takes, whatever its client does, in seconds; a client may state a shorter time. Without it a client
-    /// that goes on asking, or whose call goes on, keeps its session for as long as it likes
+    /// The maximal duration of a session in seconds; a client may state a shorter one. Without this limit, a client that stays active
+    /// keeps its session for ever
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<f64>,
-    /// How long a client may ask nothing, in seconds, before its session ends; 0 is for ever
+    /// The time without a request, in seconds, after which a session ends; 0 for no limit
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds_or_none)]
     idle: f64,
-    /// Have the functions that cases of the suite call, and allow them: to be judged by `check --impl rpc:`
+    /// Register and allow the functions that cases of the suite call, for `check --impl rpc:`
     #[arg(long, hide = true)]
     suite_functions: bool,
 }
@@ -130,16 +130,16 @@ impl SessionArgs {
 
 #[derive(clap::Args)]
 pub(crate) struct ServeSessionArgs {
-    /// The number of the session, for its line of the log
+    /// The number of the session, for its lines in the log
     #[arg(long)]
     number: u64,
-    /// Where uploads go
+    /// The directory for uploads
     #[arg(long)]
     directory: PathBuf,
     /// The key of the client
     #[arg(long)]
     client: String,
-    /// The key to answer its hello with, unless that was answered
+    /// The key for the answer to the client's hello, if that is not answered yet
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]

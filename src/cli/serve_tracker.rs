@@ -59,7 +59,7 @@ pub(super) struct TrackerLine {
     pub(super) sessions: usize,
     pub(super) keys: Arc<MatchKeys>,
     pub(super) running: Arc<RunningSessions>,
-    /// Whether the log contains the warning that clients cannot reach the server. It is written once, and not for each connection to
+    /// `true` after the warning that clients cannot reach the server was logged. It is logged only once, and not for each connection to
     /// the tracker.
     pub(super) is_warned: Cell<bool>,
     /// Receives a message when the tracker has the first offer, or when the log says why it has not.

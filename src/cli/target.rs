@@ -21,25 +21,24 @@ const LONGEST: usize = 1 << 20;
 /// thousand features.
 const MOST_PARTS: usize = 100_000;
 
-/// Exit code 1 where the release rejects it: the one of --release, otherwise every one.
 #[derive(clap::Args)]
 pub(crate) struct TargetArgs {
     /// A tag, JSON, or a command line: 'cuda -arch=sm_80', '{"kind": "llvm"}'; - for stdin
     #[arg(required_unless_present = "from_device")]
     text: Option<String>,
-    /// The target of a device of this machine instead: cpu:0, cuda:0, opencl:0, vulkan:0, rocm:0
+    /// Print the target of a device of this machine: cpu:0, cuda:0, opencl:0, vulkan:0, rocm:0
     #[arg(long, value_name = "DEVICE", conflicts_with = "text")]
     from_device: Option<String>,
-    /// By the rules of this release; otherwise of the newest that accepts it
+    /// Read the target by the rules of this release [default: the newest release that accepts it]
     #[arg(long)]
     release: Option<Release>,
-    /// LLVM's default triple, for targets that state neither triple nor processor
+    /// LLVM's default triple, for a target without a triple and a processor
     #[arg(long, default_value = "")]
     triple: String,
-    /// LLVM's name of the processor, for --from-device cpu
+    /// LLVM's name of this machine's processor, for --from-device cpu
     #[arg(long)]
     cpu: Option<String>,
-    /// Let the devices of this machine answer: `from_device` in the target, and architectures that it does not state
+    /// Query the devices of this machine for `from_device` in the target and for a missing architecture
     #[arg(long)]
     ask_devices: bool,
     /// Print JSON: {"release", "target", "device_type", "text", "releases": [{"releases", "target" | "rejected"}]}

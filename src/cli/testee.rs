@@ -9,14 +9,14 @@ use tvmspec::conformance::adapter::{
 
 #[derive(clap::Args)]
 pub(crate) struct TesteeArgs {
-    /// Lie instead, in this way: for trying the suite itself
+    /// Give wrong answers of this kind, to test the suite itself
     #[arg(long, hide = true, value_name = "NAME")]
     liar: Option<Liar>,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct WorkerArgs {
-    /// What to serve, as in `check --impl`
+    /// The implementation, as for `check --impl`
     spec: String,
 }
 

@@ -7,25 +7,24 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tvmspec::rpc::TrackerRequest;
 use tvmspec::rpc::tracker::{TrackerEvent, TrackerLimits, TrackerServer};
 
-/// Writes one line for each event. Ctrl-C and SIGTERM end it. With --query it asks a running tracker instead; exit code 2 where there is none.
 #[derive(clap::Args)]
 pub(crate) struct TrackerArgs {
-    /// The address to listen at: that of this host alone, unless stated
+    /// The address to listen on; the default is reachable only from this machine
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
-    /// The first port to try; 0 for any
+    /// The first port to try; 0 for any free port
     #[arg(long, default_value_t = 9190)]
     port: u16,
-    /// The port behind the last one to try, as TVM's own tracker has it
+    /// The end of the range of ports to try. This port itself is not tried, as in TVM's tracker
     #[arg(long, default_value_t = 9199)]
     port_end: u16,
-    /// Print nothing but where it listens
+    /// Print only the address on which the tracker listens
     #[arg(long)]
     silent: bool,
-    /// Start none: print the servers and keys of this one, of any release, as TVM's query_rpc_tracker does
+    /// Print the servers and keys of a running tracker of any release, as TVM's query_rpc_tracker does, and start none
     #[arg(long, value_name = "HOST:PORT", value_parser = super::address::host_port, conflicts_with_all = ["host", "port", "port_end", "silent"])]
     query: Option<String>,
-    /// Print JSON, as the tracker writes it
+    /// With --query, print JSON in the form of the tracker's answer
     #[arg(long, requires = "query")]
     json: bool,
 }

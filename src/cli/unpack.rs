@@ -13,27 +13,23 @@ use tvmspec::examine::unpack::unpack;
 use tvmspec::file_name::FileNames;
 use tvmspec::release::Layout;
 
-/// The folder gets `manifest.json` and a file for each payload; `tvmspec pack DIR/manifest.json` writes the same bytes again.
-///
-/// Bytes that no reader looks at (`tvmspec verify` reports them) are left out, with a warning. A folder with the manifest of another
-/// library is rejected.
 #[derive(clap::Args)]
 pub(crate) struct UnpackArgs {
     /// The file to read, or - for stdin
     file: PathBuf,
-    /// The folder to write, made where it is missing
+    /// The folder to write; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Read the library binary in this layout, whatever symbol and bytes indicate
+    /// Read the library binary in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// Which library binary, counted from 0, of a file that has several
+    /// The number of the library binary, from 0, if the file has several
     #[arg(long, value_name = "N")]
     blob: Option<usize>,
-    /// Keep the whole file beside the payloads: `pack` then puts the library binary back into it, and host code stays as it is
+    /// Also store the whole file. `pack` then replaces only its library binary, and keeps the host code
     #[arg(long)]
     whole: bool,
-    /// Write into a folder with the manifest of another library, too; the files that it lists are removed
+    /// Replace the manifest of another library in the folder, and remove the files that it lists
     #[arg(long)]
     force: bool,
 }

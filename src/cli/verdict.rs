@@ -7,7 +7,7 @@ use tvmspec::examine::loading::{Load, LoadOutcome};
 use tvmspec::examine::{Format, Subject};
 use tvmspec::release::{Layout, Release, Releases};
 
-/// Whether releases load a file.
+/// The verdict of releases on a file.
 pub(super) enum Verdict {
     Loads,
     /// The reason why parts of it may not be loaded.

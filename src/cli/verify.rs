@@ -17,27 +17,24 @@ use tvmspec::rule::Findings;
 /// The number of findings that are printed for people.
 const MOST: usize = 50;
 
-/// Exit code 0: no rule is broken. 1: one is, also in the container around the library, or, with --strict, something is odd.
-/// 2: the file cannot be read; a module is of a kind that no release has, and nobody stated its grammar; or nothing in it has rules: it is
-/// no file of TVM, a program for example, or a runtime and no compiled code. Of several files the largest counts, and all are looked at.
 #[derive(clap::Args)]
 pub(crate) struct VerifyArgs {
-    /// The files; - is stdin
+    /// The files; - for stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Let findings fail, too
+    /// Fail if there is any finding, even if no rule is broken
     #[arg(long)]
     strict: bool,
-    /// Read library binaries in this layout, whatever symbol and bytes indicate
+    /// Read library binaries in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// Read the files as payloads of a module of this kind, as --layout stores them [default layout: 0.22]
+    /// Read the files as payloads of a module of this kind, in the layout of --layout [default layout: 0.22]
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Read modules of KIND, which no release has, by the grammar of the kind KNOWN; a JSON runtime is recognised without it
+    /// Read modules of KIND, which no release has, by the grammar of the known kind KNOWN; a JSON runtime is recognised without it
     #[arg(long, value_name = "KIND=KNOWN")]
     grammar: Vec<String>,
-    /// Print JSON, of the form in spec/schema/verify.json; of several files a list
+    /// Print JSON, as spec/schema/verify.json describes it; a list for several files
     #[arg(long)]
     json: bool,
 }

@@ -43,7 +43,7 @@ impl WholeLibrary<'_> {
         }
     }
 
-    /// Returns the file with `blob` instead of its own library binary, and its form.
+    /// Returns the file with its library binary replaced by `blob`, and its form.
     pub(crate) fn replace(&self, blob: &[u8]) -> Result<(Vec<u8>, FileForm), CliError> {
         // `is_for` has rejected several library binaries without a number.
         let made = pack::replace(&self.bytes, self.index.unwrap_or(0), blob);

@@ -225,7 +225,7 @@ fn a_manifest_has_known_members() {
     )
     .unwrap();
     for (member, code, why) in [
-        (r#""libary": "cuda.so""#, "", "no key `libary`"),
+        (r#""libary": "cuda.so""#, "", "unknown key `libary`"),
         (
             r#""library": "cuda.so""#,
             r#", "code": "host.c""#,

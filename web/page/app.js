@@ -1,4 +1,4 @@
-// A file that was opened: its answers in one line each, and a tab for each view.
+// The page of an opened file: one line for each answer, and a tab for each view.
 import { bytesView } from "./bytes.js";
 import { element, hex, sentence, size } from "./dom.js";
 import { drawnModels, graphView } from "./graph.js";
@@ -14,7 +14,7 @@ import { tensorsOf, tensorsView } from "./tensors.js";
  */
 
 /**
- * Shows a model. Views are made when their tab is opened.
+ * Shows a model. A view is created when its tab is opened.
  * @param {any} into @param {import("./model.js").Model} model
  */
 export async function showModel(into, model) {
@@ -100,7 +100,7 @@ function summaryOf(model) {
   return [FORMS[model.inspect?.form] ?? model.inspect?.form ?? "file", size(model.size), machine ? `for ${machine}` : "", parts.length > 1 ? `${parts.length} parts` : ""].filter(Boolean).join(", ");
 }
 
-/** Forms of files, as the inspection names them, in words. */
+/** Names of file formats for people, by the names in the inspection. */
 const FORMS = /** @type {Record<string, string>} */ ({
   "elf-shared": "ELF shared object", "elf-executable": "ELF executable", "elf-object": "ELF object file", "macho-shared": "Mach-O library", "macho-executable": "Mach-O executable",
   "macho-object": "Mach-O object file", "macho-fat": "Mach-O universal file", "pe-shared": "DLL", "pe-executable": "Windows executable", "coff-object": "COFF object file",
@@ -110,7 +110,7 @@ const FORMS = /** @type {Record<string, string>} */ ({
 });
 
 /**
- * The answers to the two questions that people come with: is it sound, and who loads it.
+ * Shows the answers to the two main questions: is the file valid, and which releases load it.
  * @param {import("./model.js").Model} model @param {(unit: number, offset: number) => void} go @param {(tab: string) => void} open
  */
 function answersOf(model, go, open) {
@@ -142,7 +142,7 @@ function answersOf(model, go, open) {
   return out;
 }
 
-/** The answers as the command line prints them. @param {import("./model.js").Model} model */
+/** Shows the answers as the command line prints them. @param {import("./model.js").Model} model */
 function jsonView(model) {
   const answers = Object.entries({ "inspect --code": model.inspect, verify: model.verify, "explain --elsewhere": model.explain, "rpc-decode": model.connection }).filter(([, value]) => value);
   return element("div", {}, answers.map(([command, value]) => {

@@ -228,7 +228,7 @@ export function bytesView(model, moved) {
     const pixels = wide / Math.max(count, 1);
     out.fillStyle = colors.none;
     out.fillRect(0, 0, wide, high);
-    // A field that is narrower than a pixel is painted where it is the first in its column.
+    // Of the fields that are narrower than a pixel, only the first in each column is painted.
     let column = -1;
     for (let index = Math.max(lastBefore(fields, start), 0); index < fields.length && fields[index].start < start + count; index += 1) {
       const each = fields[index];
@@ -356,7 +356,7 @@ function clip(text, most) {
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
 
-/** The name of a unit without the name of the file, which stands above. @param {import("./model.js").Model} model @param {import("./model.js").Unit} unit */
+/** Returns the name of a unit without the name of the file, which the page shows above. @param {import("./model.js").Model} model @param {import("./model.js").Unit} unit */
 function shortName(model, unit) {
   return unit.name.startsWith(model.name) ? unit.name.slice(model.name.length).replace(/^, /, "") || "file" : unit.name;
 }

@@ -1,4 +1,4 @@
-// Drawings of nodes and arrows. dagre places them; above some hundred nodes rows of a simple order do, for dagre would take seconds.
+// Drawings of nodes and arrows. dagre computes the layout. Above a few hundred nodes, where dagre takes seconds, nodes are placed in rows.
 import { drawn, element } from "./dom.js";
 
 /**
@@ -6,9 +6,9 @@ import { drawn, element } from "./dom.js";
  * @typedef {{from: string, to: string}} DrawnEdge
  */
 
-/** The number of nodes that dagre places. */
+/** The maximal number of nodes for dagre. */
 const DAGRE = 400;
-/** The number of nodes that are drawn. A browser scrolls no more smoothly. */
+/** The maximal number of nodes in a drawing, so that a browser scrolls smoothly. */
 export const MOST_NODES = 3000;
 
 /**
@@ -90,14 +90,14 @@ function byDagre(dagre, boxes, edges) {
   return { width: Math.max(width, 40), height: Math.max(height, 40), lines: /** @type {{x: number, y: number}[][]} */ (lines) };
 }
 
-/** Places each node one row below the lowest of those that lead to it. @param {Map<string, Box>} boxes @param {DrawnEdge[]} edges */
+/** Places each node one row below the lowest of its predecessors. @param {Map<string, Box>} boxes @param {DrawnEdge[]} edges */
 function byRows(boxes, edges) {
   /** @type {Map<string, string[]>} */
   const into = new Map();
   for (const edge of edges) into.set(edge.to, [...(into.get(edge.to) ?? []), edge.from]);
   /** @type {Map<string, number>} */
   const rows = new Map();
-  // Nodes of a graph come after their inputs. Where one does not, in a hostile file, its row is a guess, and the drawing still ends.
+  // Nodes of a graph come after their inputs. In a hostile file they may not. Their rows are then wrong, but the loop still ends.
   for (const id of boxes.keys()) rows.set(id, Math.max(-1, ...(into.get(id) ?? []).map((from) => rows.get(from) ?? -1)) + 1);
   /** @type {number[]} */
   const right = [];
@@ -129,7 +129,7 @@ function curve(points) {
   return path;
 }
 
-/** A pale color for a number, that `--text` is readable on in both schemes. @param {number} index */
+/** Returns a pale color for a number, on which `--text` is readable in both schemes. @param {number} index */
 export function pale(index) {
   // The golden angle keeps neighbors apart.
   const hue = Math.round((index * 137.508) % 360);

@@ -8,7 +8,7 @@ import { modules } from "./model.js";
  * @typedef {{title: string, nodes: (DrawnNode & {rows: [string, string][], storage: string | null})[], edges: import("./drawing.js").DrawnEdge[], note?: string}} DrawnModel
  */
 
-/** A graph of more bytes is not drawn. */
+/** The maximal size in bytes of a graph that is drawn. */
 const MOST_GRAPH_BYTES = 64 << 20;
 
 /**
@@ -79,7 +79,7 @@ function graphOf(title, text) {
   return { title, nodes, edges };
 }
 
-/** Names of generated functions begin alike. @param {string} name */
+/** Shortens the name of a generated function, because these names begin alike. @param {string} name */
 function shortened(name) {
   const short = name.replace(/^tvmgen_[a-z]+_/, "").replace(/^fused_/, "");
   return short.length > 34 ? `${short.slice(0, 33)}…` : short;
@@ -142,7 +142,7 @@ function callsOf(code) {
       }
       if (result !== undefined) writer.set(result, number);
     } else if (target) {
-      // A value that the machine computes from registers: what it comes from leads on.
+      // A value that the machine computes from registers. Its edges start at the nodes that wrote these registers.
       const from = args.map((arg) => writer.get(arg)).find((each) => each !== undefined);
       if (from !== undefined && !/shape|storage/.test(callee)) writer.set(target, from);
       else writer.delete(target);

@@ -10,7 +10,7 @@ const KEYWORDS = new Set(("__global__ __device__ __shared__ __restrict__ __launc
 const TYPES = /^(?:u?(?:int|long|short|char|half|float|double|bool)\d*(?:x\d+)?(?:_t)?|u?int(?:8|16|32|64)_t|size_t|void|unsigned|signed|half_t|[iuf](?:8|16|32|64)|vec[234]\w*|mat\w*|array|ptr|atomic\w*|texture\w*|sampler\w*|id|nv_bfloat16|__half2?|ushort|uchar|uint|ulong)$/;
 
 /**
- * Splits source code into text nodes and colored elements. What is longer than `most` characters is shown without colors.
+ * Splits source code into text nodes and colored elements. The text after `most` characters has no colors.
  * @param {string} text @param {number} [most]
  */
 export function highlighted(text, most = 200_000) {

@@ -1,4 +1,4 @@
-// Unpacks LZMA (the format `.lzma`), in which the WebAssembly is a fifth smaller than in what browsers unpack themselves.
+// Unpacks LZMA (the format `.lzma`). The WebAssembly is a fifth smaller in it than in the formats that browsers unpack themselves.
 
 /** Adaptive bit models, each the probability of a zero in 2048 parts. @param {number} count */
 const bitModels = (count) => new Uint16Array(count).fill(1024);
@@ -107,7 +107,7 @@ export function unpackLzma(input) {
       const base = 0x300 * (((to & ((1 << literalPosition) - 1)) << literalContext) + (before >> (8 - literalContext)));
       let symbol = 1;
       if (state >= 7) {
-        // After a match the byte at its distance is unlikely to go on.
+        // After a match, the next byte is unlikely to equal the byte at the same distance.
         let expected = output[to - rep0 - 1];
         while (symbol < 0x100) {
           const likely = (expected >> 7) & 1;

@@ -1,4 +1,4 @@
-// One opened file: its answers, and its bytes by slices. The page and the report of `inspect --html` make one each.
+// The model of an opened file: its answers, and access to its bytes. The page and the report of `inspect --html` each create one.
 
 /**
  * @typedef {{start: number, end: number, field: string, value: string, rule: string}} Field
@@ -26,7 +26,7 @@ export function unitsOf(name, bytes, places, dump, verify) {
 }
 
 /**
- * Finds the unit that a problem of `verify` is in: its name is the member `in`.
+ * Finds the unit of a problem of `verify`, whose member `in` is the unit's name.
  * @param {Model} model @param {any} problem
  */
 export function unitOf(model, problem) {
@@ -59,7 +59,7 @@ export function lastBefore(fields, offset) {
 }
 
 /**
- * The kind of a field, which decides its color: what its rule is about.
+ * Returns the kind of a field, by the subject of its rule. The kind decides the color.
  * @param {Field} field
  */
 export function kindOf(field) {
@@ -89,7 +89,7 @@ export const KINDS = {
 };
 
 /**
- * Every library binary of an inspection, with its part.
+ * Returns every library binary of an inspection, with its part.
  * @param {Model} model
  * @returns {{part: any, library: any}[]}
  */
@@ -99,7 +99,7 @@ export function libraries(model) {
 }
 
 /**
- * Every module with content, with the unit that holds it and where its payload begins there.
+ * Returns every module with content, with its unit and the offsets of its payload in the unit.
  * @param {Model} model
  * @returns {{module: any, unit: number, start: number, end: number}[]}
  */

@@ -4,8 +4,9 @@ import { counted, element, hex, size, table } from "./dom.js";
 import { highlighted } from "./highlight.js";
 import { lastBefore, libraries } from "./model.js";
 
-/** A field of fewer bytes is a name or a number, and of more it is shown only up to there. */
+/** The minimal size of a shown field in bytes. A shorter one is a name or a number. */
 const SHORTEST = 40;
+/** The number of bytes of a field that are shown. */
 const LONGEST = 4 << 20;
 
 /**
@@ -26,7 +27,7 @@ export function modulesView(model, go) {
       open: () => open(module),
     }));
     const edges = all.flatMap((module, index) => (module.imports ?? []).map((/** @type {number} */ to) => ({ from: String(index), to: String(to) })));
-    // A module with content says more than the host code.
+    // A module with content is more informative than the host code.
     const first = all.find((module) => module.bytes !== undefined) ?? all[0];
     if (first) open(first);
     return element("section", {},
@@ -87,13 +88,13 @@ async function addSources(model, unit, start, end, into) {
   }
 }
 
-/** JSON on one line is spread over several. @param {string} source */
+/** Indents JSON that is on one line. @param {string} source */
 function pretty(source) {
   if (!/^\s*[{[]/.test(source) || source.split("\n").length > 3 || source.length > 1 << 20) return source;
   try { return JSON.stringify(JSON.parse(source), null, 2); } catch { return source; }
 }
 
-/** Returns the text, or null for bytes that are no text. @param {Uint8Array} bytes */
+/** Returns the text, or null for bytes that are not text. @param {Uint8Array} bytes */
 function asText(bytes) {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes).replace(/\0+$/, "");

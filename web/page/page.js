@@ -4,7 +4,7 @@ import { element, size } from "./dom.js";
 import { unpackLzma } from "./lzma.js";
 import { unitsOf } from "./model.js";
 
-/** The parts that `web/build` puts into the page: the WebAssembly and the texts of the rules, compressed, and the code of the worker. */
+/** Returns a part that `web/build` puts into the page: the compressed WebAssembly, the compressed texts of the rules, or the worker. */
 const part = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id)).textContent;
 const main = /** @type {any} */ (document.querySelector("main"));
 
@@ -25,7 +25,7 @@ async function unpackParts() {
   return { module: /** @type {ArrayBuffer} */ (unpacked(part("wasm")).buffer), rules: JSON.parse(new TextDecoder().decode(unpacked(part("rules")))) };
 }
 
-/** Starts a fresh worker: the memory of the last file is given back with the worker that held it. */
+/** Starts a new worker. The memory of the last file is freed together with its worker. */
 async function start() {
   parts ??= unpackParts();
   worker?.terminate();
@@ -41,7 +41,7 @@ async function start() {
     if (data.failed !== undefined) asked?.failed(new Error(data.failed));
     else asked?.done(data.reply);
   };
-  // A trap of the WebAssembly, or no memory.
+  // The WebAssembly has trapped, or memory is exhausted.
   started.onerror = (event) => { for (const { failed } of waiting.values()) failed(new Error(event.message || "the worker failed")); };
   await send({ start: (await parts).module });
 }
@@ -56,7 +56,7 @@ function send(message, progress) {
   });
 }
 
-/** Two files that belong together: both sides of a connection, or a device module and its side file. @param {File[]} files */
+/** Finds two files that belong together: both sides of a connection, or a device module and its side file. @param {File[]} files */
 function paired(files) {
   const client = files.find((file) => /\.(c2s|client)\.bin$/.test(file.name));
   const server = files.find((file) => /\.(s2c|server)\.bin$/.test(file.name));
@@ -69,7 +69,7 @@ function paired(files) {
 async function openFiles(files) {
   const { file, side, isConnection } = paired(files);
   const began = performance.now();
-  // The address names a byte of the file before this one.
+  // The address still names a byte of the previous file.
   if (main.querySelector("[role=tablist]")) history.replaceState(null, "", "#");
   const bar = element("progress", { max: Math.max(file.size, 1), value: 0, "aria-label": "reading" });
   const text = element("p", {}, `Reading ${file.name}, ${size(file.size)}`);
@@ -111,7 +111,7 @@ async function examined(file, side, isConnection, step) {
   async function read(unit, start, end) {
     const { offset } = model.units[unit];
     if (typeof offset === "number") return new Uint8Array(await file.slice(offset + start, offset + end).arrayBuffer());
-    // Not in the file as they are: unpacked out of an archive, or put together of two files.
+    // The file does not contain these bytes unchanged: they are unpacked from an archive, or joined from two files.
     if (!unpackedUnits.has(unit)) unpackedUnits.set(unit, send({ command: `unit ${unit}`, raw: true }));
     return /** @type {Uint8Array} */ (await unpackedUnits.get(unit)).slice(start, end);
   }
@@ -137,7 +137,7 @@ function connectionUnits(connection, client, server) {
   }));
 }
 
-/** Shows the place to drop a file. @param {string} message of what went wrong, or empty */
+/** Shows the place to drop a file. @param {string} message an error, or empty */
 function welcome(message) {
   document.title = "tvmspec: look into a TVM file";
   const input = element("input", { type: "file", multiple: true, class: "sr", id: "file", onchange: () => { if (input.files.length > 0) void openFiles([...input.files]); } });

@@ -1,7 +1,7 @@
 // The verdict of every release, with the reason on click.
 import { element, sentence, table } from "./dom.js";
 
-/** What each outcome of `explain` means: its mark, its word, and its class. */
+/** The mark, the word and the class of each outcome of `explain`. */
 const OUTCOMES = /** @type {Record<string, [string, string, string]>} */ ({
   loads: ["✓", "loads", "loads"],
   fails: ["✗", "fails", "fails"],
@@ -10,14 +10,14 @@ const OUTCOMES = /** @type {Record<string, [string, string, string]>} */ ({
 });
 
 /**
- * The outcome of a release in an account.
+ * Returns the outcome of a release in an account.
  * @param {any} account @param {string} release
  */
 export function outcomeOf(account, release) {
   return account.loads.find((/** @type {any} */ load) => contains(load.releases, release)) ?? null;
 }
 
-/** Whether a range such as `0.7..0.20`, `..0.6` or `0.22..` contains a release. @param {string} range @param {string} release */
+/** Returns whether a range such as `0.7..0.20`, `..0.6` or `0.22..` contains a release. @param {string} range @param {string} release */
 function contains(range, release) {
   const minor = (/** @type {string} */ text) => Number(text.split(".")[1]);
   const [since, until] = range.includes("..") ? range.split("..") : [range, range];
@@ -25,7 +25,7 @@ function contains(range, release) {
 }
 
 /**
- * A sentence with the releases that load the file: `0.7 to 0.12`.
+ * Returns a sentence with the releases that load the file: `0.7 to 0.12`.
  * @param {import("./model.js").Model} model @param {any} account
  */
 export function loadedBy(model, account) {

@@ -3,7 +3,7 @@ import { showModel } from "./app.js";
 
 const held = JSON.parse(/** @type {any} */ (document.getElementById("data")).textContent);
 
-/** The bytes of a unit, as far as the page has them. @param {number} unit @param {number} start @param {number} end */
+/** Returns the bytes of a unit, if the page contains them. @param {number} unit @param {number} start @param {number} end */
 held.read = async (unit, start, end) => {
   const { content } = held.units[unit];
   if (typeof content !== "string") throw new Error("the page does not have the bytes");

@@ -1,8 +1,8 @@
-// The list of tensors, out of the fields of a dump, and a histogram of a chosen one.
+// The list of tensors, from the fields of a dump, and a histogram of the selected tensor.
 import { counted, drawn, element, hex, size, table } from "./dom.js";
 import { modules } from "./model.js";
 
-/** Bytes of a tensor that a histogram reads. Of a larger one it reads pieces at equal distances. */
+/** The maximal number of bytes that a histogram reads. For a larger tensor it reads pieces at equal distances. */
 const MOST_READ_BYTES = 16 << 20;
 const PIECES = 64;
 const BINS = 48;
@@ -46,7 +46,7 @@ function blank() {
   return { code: -1, bits: 0, lanes: 1, shape: /** @type {number[]} */ ([]) };
 }
 
-/** Gives tensors the names that the inspection has, which lists them in the same order. @param {import("./model.js").Model} model @param {TensorPlace[]} found */
+/** Sets the names of tensors from the inspection, which lists them in the same order. @param {import("./model.js").Model} model @param {TensorPlace[]} found */
 function name(model, found) {
   const give = (/** @type {TensorPlace[]} */ places, /** @type {any[]} */ named) => {
     if (named.length === places.length) named.forEach((each, at) => { places[at].name = each.name || places[at].name; });
@@ -110,7 +110,7 @@ async function histogram(model, tensor) {
   return summary(all.flat(), bytes / read.size, pieces > 1);
 }
 
-/** Returns how values of the type are read, or null. Multi-byte values are little-endian (TEN-32). @param {TensorPlace} tensor */
+/** Returns a reader for values of the type, or null. Multi-byte values are little-endian (TEN-32). @param {TensorPlace} tensor */
 function readerOf(tensor) {
   const { code, bits } = tensor;
   const step = bits / 8;

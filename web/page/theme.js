@@ -1,4 +1,4 @@
-// The switch between light and dark. It is kept for the next visit where the browser allows it.
+// The switch between light and dark. It is stored for the next visit if the browser allows it.
 
 const shown = () => document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 

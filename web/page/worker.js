@@ -1,11 +1,11 @@
 // Runs in a worker: holds the bytes of one file in the memory of the WebAssembly, and answers commands about it.
 
-/** Bytes of one slice. A file is copied slice by slice, so that no second copy of it exists. */
+/** The size of a slice in bytes. A file is copied slice by slice, to avoid a second copy of it in memory. */
 const SLICE = 8 << 20;
 
 /** @type {any} */
 let wasm = null;
-/** The opened file: where its name, its bytes and its side file lie. @type {{name: [number, number], bytes: [number, number], side: [number, number]} | null} */
+/** The opened file: address and length of its name, its bytes and its side file. @type {{name: [number, number], bytes: [number, number], side: [number, number]} | null} */
 let opened = null;
 
 /** @param {MessageEvent} event */
@@ -47,7 +47,7 @@ async function stored(file, progress) {
 
 /** @param {number} length */
 function reserved(length) {
-  // The memory of WebAssembly is addressed by 32 bits, and one block of it is at most half of that.
+  // WebAssembly addresses memory with 32 bits, and a single allocation can be at most half of it.
   const start = length < 2 ** 31 ? wasm.reserve(length) >>> 0 : 0;
   if (start === 0) throw new Error(`The file has ${length} bytes, for which this browser has no memory. The command line, tvmspec, has no such limit.`);
   return start;

@@ -26,7 +26,7 @@ pub struct Answer {
 #[unsafe(no_mangle)]
 pub extern "C" fn reserve(length: usize) -> *mut u8 {
     let mut bytes = Vec::new();
-    // A file may be larger than the memory of WebAssembly; the page says so, and does not stop.
+    // A file may be larger than the memory of WebAssembly. The page then reports this and continues to work.
     if bytes.try_reserve_exact(length).is_err() {
         return ptr::null_mut();
     }
@@ -137,7 +137,7 @@ fn unit(name: &str, bytes: &[u8], side: Option<&[u8]>, index: &str) -> Option<Ve
     Some(unit.bytes.to_vec())
 }
 
-/// Returns what `tvmspec rpc-decode --json` prints, and its exit code.
+/// Returns the exit code and the output of `tvmspec rpc-decode --json`.
 fn rpc_decode(client: &[u8], server: &[u8]) -> (u32, Vec<u8>) {
     let connection = Connection::read(client, server, None);
     let whole = connection.client.broken.is_none() && connection.server.broken.is_none();

@@ -52,7 +52,7 @@ impl DeviceApi for Bounded {
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let known = taken.get_or_insert_default().remove(&space.address());
-        assert!(known.is_some(), "only what was taken is freed, once");
+        assert!(known.is_some(), "freed memory was allocated here and not freed before");
         // SAFETY: the caller keeps the requirements of `free`.
         unsafe { cpu().free(device, space) }
     }

@@ -16,7 +16,7 @@ pub struct Graph {
     pub outputs: Vec<usize>,
     /// `None` if a pool has no size or no single device.
     pub pools: Option<Vec<u64>>,
-    /// Whether this reading knows every word of the graph exactly.
+    /// `true` if this reading knows every word of the graph exactly.
     pub sure: bool,
 }
 
@@ -43,7 +43,7 @@ pub fn blame(text: &str) -> Option<(&'static str, Option<Kind>)> {
     if missing {
         return Some(("GRF-02", None));
     }
-    // A node that is not an object is malformed. This comes before any missing member.
+    // A node that is not an object is reported before any missing member.
     let nodes = last(&members[..before.len()], "nodes")?.list()?;
     let first = nodes.iter().find(|item| node(item, &mut Odd::new()).is_none())?;
     first.members().is_none().then_some(("GRF-04", Some(Kind::Malformed)))
@@ -291,7 +291,7 @@ fn graph(whole: &Json, odd: &mut Odd) -> Option<Graph> {
     Some(Graph { outputs, pools, sure })
 }
 
-/// GRF-08.
+/// Checks GRF-08.
 fn entries(list: &Json) -> Option<Vec<Vec<usize>>> {
     list.list()?.iter().map(|entry| entry.indices().filter(|entry| (2..=3).contains(&entry.len()))).collect()
 }

@@ -27,13 +27,13 @@ pub struct Client {
     requests: usize,
     /// The name last looked up. The last token is the handle of that function.
     named: &'static str,
-    /// Whether the last token is a time evaluator, or a function made by one.
+    /// `true` if the last token is a time evaluator, or a function made by one.
     evaluates: bool,
     is_greeted: bool,
     unread: Vec<u8>,
     /// The tokens handed out by the server.
     pub tokens: Vec<u64>,
-    /// For each answer, whether it is an exception.
+    /// One value for each answer: `true` for an exception.
     pub answers: Vec<bool>,
 }
 

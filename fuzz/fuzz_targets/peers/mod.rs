@@ -40,7 +40,7 @@ impl Choices {
         usize::from(self.byte()) % bound
     }
 
-    /// Returns true once in `times`.
+    /// Returns `true` once in `times` choices on average.
     pub fn rarely(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }

@@ -22,7 +22,7 @@ pub struct Server {
     answered: usize,
     /// For each handle, how often it was handed out and not yet released.
     handed: HashMap<u64, i64>,
-    /// True if damaged bytes may read as other handles.
+    /// `true` if damaged bytes may read as other handles.
     is_wild: bool,
     /// The count of bytes written by the client.
     pub heard: usize,

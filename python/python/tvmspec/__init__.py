@@ -60,11 +60,11 @@ def inspect(
     code: bool = False,
     name: Optional[str] = None,
 ) -> Inspection:
-    """Show what a file holds: layout, modules, import tree, functions, tensors.
+    """Show the content of a file: layout, modules, import tree, functions, tensors.
 
-    `layout` (0.2, 0.7, 0.21 or 0.22) overrides symbols and bytes. With `kind` the file is the payload of a module of this kind.
-    `grammar` has texts ``KIND=KNOWN`` for kinds that no release has. `code` adds the code of executables. `name` stands for the file
-    of a buffer.
+    `layout` (0.2, 0.7, 0.21 or 0.22) overrides the layout that symbols and bytes indicate. With `kind`, the file is read as the payload
+    of a module of this kind. `grammar` has texts ``KIND=KNOWN`` for kinds that no release has. `code` adds the code of executables.
+    `name` is the file name that reports show for a buffer.
     """
     text = _tvmspec.report("inspect", source, name, layout, payload=kind, grammar=list(grammar), code=code)
     return _results.inspection(text)
@@ -78,7 +78,7 @@ def verify(
     grammar: Iterable[str] = (),
     name: Optional[str] = None,
 ) -> Verification:
-    """Find every broken rule and every oddity. The options are those of `inspect`."""
+    """Find every broken rule and every tolerated oddity. Takes the options of `inspect`."""
     text = _tvmspec.report("verify", source, name, layout, payload=kind, grammar=list(grammar))
     return _results.verification(text)
 
@@ -94,7 +94,7 @@ def explain(
 ) -> Explanation:
     """Show for each release whether it loads the file, or why not.
 
-    `release` limits the answer to one. With `elsewhere` libraries and devices of this machine are left out.
+    `release` limits the answer to one release. `elsewhere` ignores the libraries and devices of this machine.
     """
     text = _tvmspec.report("explain", source, name, layout, grammar=list(grammar), release=release, elsewhere=elsewhere)
     return _results.explanation(text, _name_of(source, name))
@@ -114,7 +114,7 @@ def dump(
 
 
 def unpack(source: Source, *, layout: Optional[str] = None, blob: Optional[int] = None, name: Optional[str] = None) -> Unpacked:
-    """Take a library binary apart into what `pack` makes it of. `blob` is its number in a file that has several."""
+    """Split a library binary into modules from which `pack` rebuilds it. `blob` is its number, from 0, if the file has several."""
     text, files = _tvmspec.unpack(source, name, layout, blob)
     return Unpacked(text, json.loads(text), files)
 
@@ -145,7 +145,7 @@ def pack(
     layout: Optional[str] = None,
     order: Optional[str] = None,
 ) -> Optional[bytes]:
-    """Make a library binary from a list of modules.
+    """Build a library binary from a list of modules.
 
     Returns its bytes, or writes the file `output` (.bin, .c, .o, .so or .tar). The manifest is a result of `unpack`, a dictionary as
     `spec/schema/manifest.json` describes it with the payloads in `files`, or the path of a TOML or JSON file.
@@ -192,8 +192,8 @@ def convert(
 ) -> Optional[bytes]:
     """Rewrite a library binary in another layout.
 
-    Returns its bytes, or writes the file `output`, whose extension says what is made: .bin, .c, .o, .so or .tar. `whole` keeps the rest
-    of the file, host code included.
+    Returns its bytes, or writes the file `output`, whose extension selects its form: .bin, .c, .o, .so or .tar. `whole` keeps the rest of
+    the file, including host code.
     """
     if output is None:
         return _tvmspec.convert(source, layout, from_layout, blob)
@@ -220,7 +220,7 @@ def run(
     function: str = "main",
     device: str = "cpu",
 ) -> list[Tensor]:
-    """Run a model, of the graph executor or the Relax VM, and return its outputs. `inputs` has an array for each name."""
+    """Run a model for the graph executor or the Relax VM, and return its outputs. `inputs` maps names to arrays."""
     return _tvmspec.run(path, dict(inputs or {}), function, device)
 
 
@@ -232,7 +232,7 @@ def rule(id: str) -> Rule:
 
 
 def rules(pattern: str = "*") -> tuple[Rule, ...]:
-    """Return the rules whose id matches, in the order of the specification; ``*`` stands for any text."""
+    """Return the rules whose id matches, in the order of the specification. ``*`` in the pattern stands for any text."""
     return _results.rules(_tvmspec.rules([pattern]))
 
 

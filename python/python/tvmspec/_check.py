@@ -16,9 +16,9 @@ Operation = Callable[[dict[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """A value with the oddities that were tolerated, for an implementation that reports them.
+    """A value and the tolerated oddities, for an implementation that reports them.
 
-    A finding is the id of its rule, or a tuple of id, kind and offset, of which the last two may be None.
+    A finding is the id of its rule, or a tuple of id, kind and offset. Kind and offset may be None.
     """
 
     value: Any
@@ -37,12 +37,12 @@ class CaseResult:
     id: str
     #: ``pass``, ``fail``, ``unsupported``, ``crash``, ``out-of-memory`` or ``skipped``.
     verdict: str
-    #: What was expected, and what was answered; the traceback of a crash.
+    #: The expected and the actual answer, or the traceback of a crash.
     reason: str
     #: The consequence for a user.
     why: str
     rules: tuple[str, ...]
-    #: Whether the verdict counts against the implementation.
+    #: True if the verdict counts against the implementation.
     is_failure: bool
 
 
@@ -56,7 +56,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether a case passed and none failed."""
+        """True if at least one case passed and no case failed."""
         return not self.failures and any(result.verdict == "pass" for result in self.results)
 
     @property
@@ -84,9 +84,9 @@ def check(implementation: Any, *, chapters: Iterable[str] = (), cases: Iterable[
     """Judge an implementation: a module or another object with a function for each operation, or a mapping from names to functions.
 
     The function of ``blob.decode`` is called ``blob_decode``. It gets the arguments of the exec protocol as a dictionary, in which
-    ``data`` is bytes, and returns the value, or an `Answer`. It raises `Violation` to reject the input, and `NotImplementedError` for
-    what it does not support; any other exception is a crash. An attribute `releases` lists the releases that the implementation is
-    for, such as ``["0.27"]``. `cases` are names, in which ``*`` stands for any text.
+    ``data`` is bytes, and returns the value, or an `Answer`. It raises `Violation` to reject the input, and `NotImplementedError` if it
+    does not support the request. Any other exception is a crash. An attribute `releases` lists the releases that the implementation
+    supports, such as ``["0.27"]``. `cases` are names, in which ``*`` stands for any text.
     """
     judge = judge_of(implementation)
     judged, text = judge.run(list(chapters), list(cases))

@@ -6,13 +6,13 @@ from typing import Optional
 
 
 class Error(ValueError):
-    """A request that cannot be served, for example because no rule is about the file."""
+    """A request that cannot be served, for example because no rule applies to the file."""
 
 
 class Violation(Error):
     """A broken rule.
 
-    A function that is judged raises it to reject its input; everything except the message may be left out.
+    A judged function raises it to reject its input. Only the message is required.
     """
 
     def __init__(

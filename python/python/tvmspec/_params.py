@@ -20,9 +20,9 @@ _INDICES = ("tensor-cache.json", "ndarray-cache.json")
 def load_params(path: Union[str, os.PathLike[str]], *, written_by: Optional[str] = None) -> dict[str, Array]:
     """Return the tensors of a parameter file or of a tensor cache (its index or its folder), by name.
 
-    The arrays are read-only views of the mapped file: nothing is read before it is used. Copied are only elements of less than eight
-    bits, and float32 that a cache stores as bfloat16. Types that numpy does not have are those of ml_dtypes. `written_by` is the
-    release that wrote a parameter file; it decides about type codes that changed their meaning (TEN-02).
+    The arrays are read-only views of the mapped file, which the system reads when elements are used. Only elements of less than eight
+    bits, and float32 that a cache stores as bfloat16, are copied. Types that numpy lacks come from ml_dtypes. `written_by` is the release
+    that wrote a parameter file. It decides the meaning of type codes that differ between releases (TEN-02).
     """
     path = os.fspath(path)
     if os.path.isdir(path):
@@ -39,7 +39,7 @@ def load_params(path: Union[str, os.PathLike[str]], *, written_by: Optional[str]
 
 def save_params(path: Union[str, os.PathLike[str]], params: Mapping[str, Any], *, bf16: bool = False) -> None:
     """Write arrays into a parameter file, or into a tensor cache if the path ends in ``tensor-cache.json`` (0.22 and later) or
-    ``ndarray-cache.json`` (0.16 to 0.21). A cache stores float32 as bfloat16 with `bf16`: the lower half of each is lost.
+    ``ndarray-cache.json`` (0.16 to 0.21). With `bf16`, a cache stores float32 as bfloat16, and the lower half of each value is lost.
     """
     import numpy as np
 
@@ -47,7 +47,7 @@ def save_params(path: Union[str, os.PathLike[str]], params: Mapping[str, Any], *
     for name, value in params.items():
         array = value.numpy() if isinstance(value, _tvmspec.Tensor) else np.asarray(value)
         dtype = array.dtype.newbyteorder("=").name
-        # `ascontiguousarray` makes a list of a scalar.
+        # `ascontiguousarray` turns a scalar into a list.
         compact = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(-1)
         if dtype == "bool":
             dtype = "bool"
@@ -97,7 +97,7 @@ def _array(mapped: Union[mmap.mmap, bytes], dtype: str, shape: list[int], offset
 
 
 def _unpacked(packed: Array, dtype: str, bits: int, shape: list[int]) -> Array:
-    """Return elements of less than eight bits, which the file packs from the lowest bit on, with a byte each."""
+    """Unpack elements of less than eight bits into a byte each. The file packs them from the lowest bit on."""
     import math
 
     import numpy as np
@@ -114,7 +114,7 @@ def _unpacked(packed: Array, dtype: str, bits: int, shape: list[int]) -> Array:
 
 
 def _bits(dtype: str) -> int:
-    """Return the number at the end of the name of a type, or before ``_``: 32 of ``float32``, 8 of ``float8_e4m3fn``."""
+    """Return the bits in the name of a type, at its end or before ``_``: 32 for ``float32``, 8 for ``float8_e4m3fn``."""
     digits = dtype.split("_")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
     return int(digits) if digits.isdigit() else 8
 

@@ -1,4 +1,4 @@
-"""Results of the functions that look into files. All are frozen, and keep the JSON of the command line."""
+"""Results of the functions that examine files. All are frozen, and keep the JSON of the command line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Result:
-    """The part that all results share."""
+    """The base class of all results."""
 
     _json: str = field(repr=False, compare=True)
 
@@ -50,7 +50,7 @@ class Result:
 
 @dataclass(frozen=True, repr=False)
 class Verification(Result):
-    """What ``verify`` finds."""
+    """The result of ``verify``."""
 
     file: str
     #: Whether the file is compiled code without a library binary, so that nothing in it has fields.
@@ -64,7 +64,7 @@ class Verification(Result):
 
     @property
     def ok(self) -> bool:
-        """Whether no rule is broken and everything was read."""
+        """True if no rule is broken and everything was read."""
         return not self.violations and not self.unread
 
     def __repr__(self) -> str:
@@ -135,7 +135,7 @@ class Part:
 
 @dataclass(frozen=True, repr=False)
 class Inspection(Result):
-    """What ``inspect`` shows."""
+    """The result of ``inspect``."""
 
     file: str
     bytes: int
@@ -187,7 +187,7 @@ class Inspection(Result):
 
 @dataclass(frozen=True)
 class Load:
-    """What the loader of some releases does with a file."""
+    """The outcome of loading a file in a range of releases."""
 
     #: A range of releases, such as ``0.7..0.20`` or ``0.22..``.
     releases: str
@@ -198,7 +198,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Account:
-    """How each release treats one library binary, or another item of the file."""
+    """The outcome in each release for one library binary, or for another item of the file."""
 
     title: str
     loads: tuple[Load, ...]
@@ -209,7 +209,7 @@ class Account:
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
-    """What ``explain`` shows."""
+    """The result of ``explain``."""
 
     file: str
     accounts: tuple[Account, ...]
@@ -285,13 +285,13 @@ class Dump(Result):
 
 @dataclass(frozen=True, repr=False)
 class Unpacked(Result):
-    """The manifest of a library binary, and its payloads by the names of their files. `pack` makes the same bytes again."""
+    """The manifest of a library binary, and its payloads by file name. `pack` rebuilds the same bytes from them."""
 
     manifest: JsonObject
     files: Mapping[str, bytes] = field(repr=False)
 
     def write(self, folder: Union[str, os.PathLike[str]]) -> None:
-        """Write `manifest.json` and the payloads into a folder, which is made if it is missing."""
+        """Write `manifest.json` and the payloads into a folder, which is created if it does not exist."""
         os.makedirs(folder, exist_ok=True)
         for name, payload in self.files.items():
             with open(os.path.join(folder, name), "wb") as file:

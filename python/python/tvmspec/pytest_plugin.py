@@ -1,6 +1,6 @@
 """A plugin of pytest: ``pytest --tvmspec my_loader.py`` reports each case of the suite as a test.
 
-Cases of operations that the file has no function for are left out. ``-k`` selects cases by their names, which begin with the chapter.
+Cases of operations without a function in the file are left out. ``-k`` selects cases by their names, which begin with the chapter.
 """
 
 from __future__ import annotations

@@ -21,38 +21,30 @@ use tvmspec::examine::explain::{Account, foreign_code, hold_to_library};
 use tvmspec::examine::loading::LoadOutcome;
 use tvmspec::release::{Layout, Release};
 
-/// Shows for every release whether it reads the file, what it needs to, and where it fails without an error.
-///
-/// A broken file is judged by what the loader of each release looks at. Of an image the machine, the needed libraries, the symbols
-/// and the library binary are read; its other headers and tables are not judged. Where it is not known what happens, it prints "unknown".
-/// Exit code 0: the file is explained, broken or not, and a program without anything of TVM, too. With --release 0 if that release
-/// loads the file, here or, with --elsewhere, on the machine that it is for; 1 if it does not, if something of it would be missing, or
-/// if it is not known. 2: the file cannot be read, is of no form that TVM loads, or has a module of a kind that no release has, whose
-/// grammar nobody stated.
 #[derive(clap::Args)]
 pub(crate) struct ExplainArgs {
     /// The file, or - for stdin
     file: PathBuf,
-    /// Only this release; its answer is the exit code
+    /// Show only this release, and answer by the exit code
     #[arg(long, value_name = "R")]
     release: Option<Release>,
-    /// Judge for the machine that the file is for: look for none of its libraries on this one
+    /// Ignore the libraries and devices of this machine, because the file is for another one
     #[arg(long)]
     elsewhere: bool,
-    /// The library that a graph is run with: whether it has every function that the graph calls
+    /// The library with which a graph is run; reports functions that the graph calls and that the library lacks
     #[arg(long, value_name = "LIB")]
     lib: Option<PathBuf>,
-    /// Read library binaries in this layout, whatever symbol and bytes indicate
+    /// Read library binaries in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// Hold the file against this runtime, which is loaded in a process of its own: what it registers and what is missing. Exit code 1 if
-    /// its release does not load the file or something is or may be missing, 2 if it cannot be loaded
+    /// Compare the needs of the file with the names that this runtime registers; it is loaded in a separate process. Exit code 1 if its
+    /// release does not load the file, or something is or may be missing; 2 if the runtime cannot be loaded
     #[arg(long, value_name = "LIB[,LIB]", conflicts_with = "release")]
     runtime: Option<String>,
-    /// How long the runtime may take to load and to list what it registers
+    /// Time limit for loading the runtime and listing its names
     #[arg(long, value_name = "SECONDS", default_value = "30", requires = "runtime", value_parser = super::check::seconds)]
     timeout: Duration,
-    /// Read modules of KIND, which no release has, by the grammar of the kind KNOWN; a JSON runtime is recognised without it
+    /// Read modules of KIND, which no release has, by the grammar of the known kind KNOWN; a JSON runtime is recognised without it
     #[arg(long, value_name = "KIND=KNOWN")]
     grammar: Vec<String>,
     /// Print JSON, as spec/schema/explain.json describes it
@@ -143,7 +135,7 @@ pub(super) fn accounts(
     })
 }
 
-/// Adds to each account what the loader and the devices of this machine find.
+/// Adds to each account the findings of this machine's loader and devices.
 pub(super) fn judge_here(
     accounts: &mut [Account],
     form: FileForm,

@@ -20,9 +20,7 @@ struct Found {
     inherited: Vec<PathBuf>,
 }
 
-/// Records what is missing from the libraries that `bytes` at `path` needs: symbol versions, and libraries that they need in turn.
-///
-/// Libraries that only the loader's `cache` can locate are not opened.
+/// Records the symbol versions and the indirectly needed libraries that `bytes` at `path` needs and that are missing here.
 pub(super) fn needed(
     here: &mut MachineFindings,
     bytes: &[u8],

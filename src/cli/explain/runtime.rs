@@ -194,7 +194,7 @@ fn from_here(path: &str) -> String {
     }
 }
 
-/// Joins names, each on one line; returns a word if there are none.
+/// Joins names, each on one line. Returns a word for an empty list.
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<String> = names.map(line_of).collect();
     if names.is_empty() {

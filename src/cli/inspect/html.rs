@@ -15,7 +15,7 @@ use tvmspec::examine::explain::Account;
 use tvmspec::release::Release;
 use tvmspec::spec;
 
-/// The page requests nothing, whatever a name in the file says.
+/// The policy that forbids every request of the page, even if a name in the file contains markup.
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; \
     style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">";
 
@@ -107,7 +107,7 @@ pub(super) fn data(report: &Value, subject: &Subject<'_>) -> Value {
     })
 }
 
-/// Returns the units with their fields and their bytes. Large ones are without.
+/// Returns the units with their fields and bytes, which large units lack.
 fn units(subject: &Subject<'_>) -> Vec<Value> {
     let units = subject.units();
     let described = units.into_iter().map(|unit| {

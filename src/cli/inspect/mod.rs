@@ -24,33 +24,28 @@ use tvmspec::examine::inspect::InspectOptions;
 use tvmspec::release::Layout;
 use tvmspec::rule::Violation;
 
-/// Shows everything before a broken rule, then the rule.
-///
-/// Exit code 0: no rule is broken, also in a program or a library that holds nothing of TVM, of which it says so. 1: a rule is broken,
-/// in the file or in the container. 2: the file cannot be read, or not all of it, for a module is of a kind that is not known, or is of
-/// no form that TVM writes. Of several files the largest
-/// counts, and all are looked at.
 #[derive(clap::Args)]
 pub(crate) struct InspectArgs {
-    /// Shared objects, object files, archives, tars, library binaries, parameter files, executables, graphs, saved objects; - is stdin
+    /// Shared libraries, object files, archives, tar files, library binaries, parameter files, executables, graphs, saved objects; - for
+    /// stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Show the code of Relax and Relay VM executables, an instruction a line
+    /// Show the code of Relax and Relay VM executables, one instruction per line
     #[arg(long)]
     code: bool,
-    /// Print JSON, of the form in spec/schema/inspect.json; of several files a list
+    /// Print JSON, as spec/schema/inspect.json describes it; a list for several files
     #[arg(long, conflicts_with = "html")]
     json: bool,
-    /// Write one self-contained HTML page: the map of bytes, releases, rules, modules, graph, code and tensors
+    /// Write a self-contained HTML page: a map of the bytes, releases, rules, modules, graph, code and tensors
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
-    /// Read library binaries in this layout, whatever symbol and bytes indicate
+    /// Read library binaries in this layout, even if symbol and bytes indicate another one
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// Read modules of KIND, which no release has, by the grammar of the kind KNOWN; a JSON runtime is recognised without it
+    /// Read modules of KIND, which no release has, by the grammar of the known kind KNOWN; a JSON runtime is recognised without it
     #[arg(long, value_name = "KIND=KNOWN")]
     grammar: Vec<String>,
-    /// Read the files as payloads of a module of this kind, as --layout stores them [default layout: 0.22]
+    /// Read the files as payloads of a module of this kind, in the layout of --layout [default layout: 0.22]
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
 }

@@ -108,7 +108,7 @@ pub(super) fn cache(out: &mut dyn StyledWrite, cache: &Value) {
 
 /// Writes saved objects: the root, the writer, and the types, the most frequent first.
 pub(super) fn objects(out: &mut dyn StyledWrite, objects: &Value) {
-    // The most frequent types show what was saved.
+    // The most frequent types identify the content. Others are only counted.
     const MOST: usize = 24;
     if !objects.is_object() {
         return;

@@ -177,7 +177,7 @@ fn library_lines(out: &mut dyn StyledWrite, library: &Value) {
     let _ = out.styled(HEAD, &head);
     let _ = out.write_char('\n');
     let modules = list(&library["modules"]);
-    // If reading stopped at the first module, there are none either, but the others are unknown.
+    // With a violation, the list may be empty because reading stopped at the first module.
     if modules.is_empty() && library["violation"].is_null() {
         let _ = writeln!(out, "  no modules: the host library stands alone");
     }

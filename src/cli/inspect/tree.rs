@@ -31,7 +31,7 @@ pub(super) fn draw(
     let mut out = String::new();
     let mut drawn = HashSet::new();
     // An explicit stack, because a chain of imports may be deeper than the call stack allows. For each module: its index, its depth,
-    // the prefix of its own line, and the prefix of its children.
+    // the prefix of its line, and the prefix of its children.
     let mut stack = vec![(root, 0, String::new(), String::new())];
     let mut lines = 0;
     while let Some((module, depth, own, below)) = stack.pop() {

@@ -35,49 +35,47 @@ use tvmspec::object::Tensor;
 use tvmspec::rule::Strictness;
 use tvmspec::tensor::Device;
 
-/// Run a model: a graph or Relax VM library, or graph, parameters and kernels
-///
-/// The library is code and runs with your rights: run only what you trust, and look at the rest with `inspect`.
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// A library with the whole model in it, or a package of tvmc (.tar)
+    /// A library that contains the whole model, or a package of tvmc (.tar)
     #[arg(required_unless_present = "graph", conflicts_with_all = ["graph", "params", "lib"])]
     library: Option<PathBuf>,
-    /// Graph JSON, instead of a whole model
+    /// Graph JSON; needs --lib
     #[arg(long, requires = "lib")]
     graph: Option<PathBuf>,
-    /// Parameter file for --graph
+    /// The parameter file for --graph
     #[arg(long)]
     params: Option<PathBuf>,
-    /// Library with the kernels for --graph
+    /// The library with the kernels for --graph
     #[arg(long)]
     lib: Option<PathBuf>,
-    /// One input, which goes before one of that name in --inputs; may be repeated, each name once. FILE.npy:bfloat16 says the type of raw elements
+    /// An input, which replaces the one of that name in --inputs; may be repeated for other names. FILE.npy:bfloat16 states the type of
+    /// raw elements
     #[arg(long, value_name = "NAME=FILE.npy")]
     input: Vec<String>,
-    /// Inputs by name (`x`, or `in_x`, not both) from one file; arrays called out_... are not looked at
+    /// Inputs by name (`x` or `in_x`, but not both) from one file; arrays named out_... are ignored
     #[arg(long, value_name = "FILE.npz")]
     inputs: Option<PathBuf>,
-    /// Write the outputs here, as out_0, out_1, ...
+    /// Write the outputs to this file, as out_0, out_1, ...
     #[arg(short, long, value_name = "OUT.npz")]
     output: Option<PathBuf>,
-    /// Where to run: cpu, cuda:0, opencl:0, rocm:0, vulkan:0, or rpc://HOST:PORT/KEY#cpu:0, a device of a server (rpc-tracker:// of one that a tracker hands out), to which the library is
-    /// uploaded; may be repeated, the first is the fallback
+    /// The device: cpu, cuda:0, opencl:0, rocm:0, vulkan:0; or rpc://HOST:PORT/KEY#cpu:0 to upload the library to a server and run it
+    /// there; rpc-tracker:// requests the server from a tracker. May be repeated; the first device is the fallback
     #[arg(long, default_value = "cpu")]
     device: Vec<String>,
-    /// The function of a VM executable
+    /// The function to call, for a VM executable
     #[arg(long, default_value = "main")]
     func: String,
-    /// Print how long each operator takes
+    /// Print the time of each operator
     #[arg(long)]
     profile: bool,
-    /// Write the profile as a Chrome trace, which Perfetto opens; or, if the name ends in .html, as a page with a bar of the operators
+    /// Write the profile as a Chrome trace, which Perfetto opens, or with the extension .html as a page with bars
     #[arg(long, value_name = "TRACE.json|TRACE.html")]
     trace: Option<PathBuf>,
-    /// Write the debug dump of a graph (graph, trace, every tensor) below this folder
+    /// Write the debug dump of a graph (graph, trace, every tensor) into this folder
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
-    /// Run this often and print how long it took
+    /// Run the model this many times, and print statistics of the times
     #[arg(long, default_value_t = 1)]
     repeat: usize,
 }

@@ -173,7 +173,7 @@ fn a_type_code_with_two_meanings_shows_both() {
         &[
             (19, "loads", ""),
             (25, "silent", "as uint1"),
-            (27, "silent", "memory for 1"),
+            (27, "silent", "memory is reserved for only 1"),
         ],
     );
 }
