@@ -75,6 +75,8 @@ impl Judge {
         run.selection.chapters = chapters;
         run.selection.cases = cases;
         run.implementation.clone_from(&self.name);
+        // An exception costs no restart, so that every case is tried.
+        run.crashes = 0;
         let mut adapter = InProcess(PythonTestee(self));
         let report = runner::run(suite(py)?, &mut adapter, &run);
         let report = report.map_err(|error| errors::error(py, error))?;
