@@ -97,7 +97,9 @@ async function open(page, files) {
   await page.waitForSelector("[role=tablist], [role=alert]", { timeout: 30_000 });
 }
 
-const text = (page, place) => page.$eval(place, (node) => node.textContent);
+function text(page, place) {
+  return page.$eval(place, (node) => node.textContent);
+}
 
 /** The questions of a user, by keyboard alone: from the first tab to the verdict of 0.26, and through the fields of the map. */
 async function keyboard(page) {

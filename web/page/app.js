@@ -54,7 +54,7 @@ export async function showModel(into, model) {
 
   into.replaceChildren(
     element("header", { class: "head" }, element("h1", { tabindex: -1 }, model.name), element("p", { class: "faint", style: "margin:.2rem 0" }, summaryOf(model))),
-    element("div", { class: "answers" }, answersOf(model, go, (id) => { open(id); buttons.get(id)?.focus(); })), list, [...panels.values()]);
+    element("div", { class: "answers" }, answersOf(model, go, (id) => { open(id); buttons.get(id)?.focus(); })), list, ...panels.values());
   const wanted = state.get("tab") ?? "";
   const broken = model.verify?.violations?.find((/** @type {any} */ each) => typeof each.offset === "number");
   const first = buttons.has(wanted) ? wanted : state.has("offset") ? "bytes" : tabs[0].id;
