@@ -1,5 +1,5 @@
 // The verdict of every release, with the reason on click.
-import { element, table } from "./dom.js";
+import { element, sentence, table } from "./dom.js";
 
 /** What each outcome of `explain` means: its mark, its word, and its class. */
 const OUTCOMES = /** @type {Record<string, [string, string, string]>} */ ({
@@ -25,11 +25,11 @@ function contains(range, release) {
 }
 
 /**
- * A sentence with the releases that load the file: `0.7 to 0.12`.
- * @param {import("./model.js").Model} model @param {any} account
+ * The releases with an outcome, in words: `0.7 to 0.12`.
+ * @param {import("./model.js").Model} model @param {any} account @param {string} outcome
  */
-export function loadedBy(model, account) {
-  const good = model.releases.map((release) => outcomeOf(account, release)?.outcome === "loads");
+export function releasesWith(model, account, outcome) {
+  const good = model.releases.map((release) => outcomeOf(account, release)?.outcome === outcome);
   const ranges = [];
   for (let at = 0; at < good.length; at += 1) {
     if (!good[at]) continue;
@@ -73,11 +73,11 @@ function accountView(model, account, titled) {
     const load = outcomeOf(account, release);
     const [mark, word, look] = OUTCOMES[load?.outcome ?? "unknown"];
     reason.replaceChildren(element("div", { class: `note ${look === "loads" ? "good" : look === "fails" ? "bad" : "warn"}` },
-      element("strong", {}, `${mark} tvm ${release} ${word === "loads" ? "loads it" : word}: `), load?.why || "nothing is missing"));
+      element("strong", {}, `${mark} tvm ${release} ${word === "loads" ? "loads it" : word}: `), sentence(load?.why || "nothing is missing")));
   }
   const rows = account.loads.map((/** @type {any} */ load) => {
     const [mark, word, look] = OUTCOMES[load.outcome] ?? OUTCOMES.unknown;
-    return [rangeText(load.releases), element("span", { class: look === "loads" ? "good" : look === "fails" ? "bad" : "warn" }, `${mark} ${word}`), load.why];
+    return [rangeText(load.releases), element("span", { class: look === "loads" ? "good" : look === "fails" ? "bad" : "warn" }, `${mark} ${word}`), sentence(load.why)];
   });
   const form = account.as_it_is ?? {};
   const needs = (account.needs ?? []).map((/** @type {any} */ need) => [
@@ -87,12 +87,12 @@ function accountView(model, account, titled) {
   choose(last);
   return element("section", {},
     titled ? element("h2", {}, account.title) : null,
-    form.loadable === false ? element("div", { class: "note warn" }, element("strong", {}, "Not as it is: "), form.why ?? "") : null,
+    form.loadable === false ? element("div", { class: "note warn" }, element("strong", {}, "Not as it is: "), sentence(form.why)) : null,
     element("div", { class: "releases", role: "group", "aria-label": "releases of TVM" }, buttons),
     reason,
     element("h3", {}, "All reasons"), table(["releases", "verdict", "why"], rows),
     needs.length > 0 ? element("h3", {}, "What the modules need") : null,
     needs.length > 0 ? table(["module", "kind", "what it is", "provided by", "more"], needs) : null,
-    (account.remarks ?? []).map((/** @type {string} */ remark) => element("div", { class: "note" }, remark)),
+    (account.remarks ?? []).map((/** @type {string} */ remark) => element("div", { class: "note" }, sentence(remark))),
     account.looked_at ? element("p", { class: "faint" }, `Judged: ${account.looked_at}.`) : null);
 }

@@ -1,5 +1,5 @@
 // Rules: the id as a button, and the text below it.
-import { element } from "./dom.js";
+import { element, sentence } from "./dom.js";
 
 /**
  * A folded text of a rule.
@@ -10,11 +10,11 @@ export function ruleText(model, id, open = false) {
   if (!rule) return element("p", { class: "faint" }, `Rule ${id}: its text is in the specification, chapter of ${id.split("-")[0]}.`);
   return element("details", { class: "rule", open },
     element("summary", {}, element("strong", {}, id), ` ${rule.title} `, element("span", { class: "faint" }, rule.level)),
-    rule.text.split("\n\n").map((paragraph) => element("p", {}, plainText(paragraph))));
+    rule.text.split("\n\n").map((paragraph) => element("p", {}, sentence(plainText(paragraph)))));
 }
 
-/** Removes the marks of Markdown that a reader of plain text does not need. @param {string} text */
+/** Removes the marks of Markdown except those of code, and references to other pages, which are not here. @param {string} text */
 function plainText(text) {
   const joined = /^(\||[*-] )/m.test(text) ? text : text.replace(/\n/g, " ");
-  return joined.replace(/\[([^\]]+)\]\([^)]*\)/g, "$1").replace(/`([^`]+)`/g, "$1").replace(/\*\*([^*]+)\*\*/g, "$1");
+  return joined.replace(/ ?\(\[decision\]\([^)]*\)\)/g, "").replace(/\[([^\]]+)\]\([^)]*\)/g, "$1").replace(/\*\*([^*]+)\*\*/g, "$1");
 }
