@@ -66,7 +66,7 @@ function showMatrix() {
     head.replaceChildren(element("th", {}, "rule"), ...columns.map(at => element("th", { scope: "col" }, element("a", { href: `results/${MATRIX.implementations[at][0]}.html` }, MATRIX.implementations[at][1]))));
     const body = rows.map(([rule, title, , counts]) => element("tr", {}, element("th", { scope: "row", title }, element("a", { href: `rules/${rule}.html` }, rule), ` ${title}`), ...columns.map(at => cell(rule, counts[at], MATRIX.implementations[at][1]))));
     table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
-    document.getElementById("count").textContent = `${rows.length} of ${MATRIX.rules.length} rules`;
+    document.getElementById("count").textContent = `${rows.length} of ${MATRIX.rules.length} judged rules`;
     const state = new URLSearchParams();
     names.forEach((name, at) => { const value = form.elements[at].value; if (value != (name == "verdict" ? "bad" : "")) state.set(name, value); });
     history.replaceState(null, "", state.size ? `#${state}` : location.pathname + location.search);

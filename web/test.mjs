@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -48,6 +48,7 @@ for (const [name, path, options] of browsers) {
   const began = Date.now();
   const profile = mkdtempSync(join(tmpdir(), "tvmspec-web-"));
   const browser = await puppeteer.launch({ executablePath: path, headless: true, userDataDir: profile, ...options });
+  const version = await browser.version();
   try {
     await fromDisk(name, browser);
     if (name === "Chromium") await fromServer(browser);
@@ -55,7 +56,7 @@ for (const [name, path, options] of browsers) {
     await browser.close();
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
   }
-  console.log(`${name} ${await browser.version().catch(() => "")}: good, ${((Date.now() - began) / 1000).toFixed(0)} s`);
+  console.log(`${version}: good, ${((Date.now() - began) / 1000).toFixed(0)} s`);
 }
 
 /** Every file, at two widths, from a copy on disk. */
@@ -83,6 +84,11 @@ async function fromDisk(name, browser) {
     }
   }
   await page.setViewport({ width: 1280, height: 850 });
+  await drop(page);
+  await pointer(page);
+  await linked(page);
+  await models(page);
+  await large(page);
   await keyboard(page);
   await permalink(page);
   await contrast(page);
@@ -101,6 +107,106 @@ function text(page, place) {
   return page.$eval(place, (node) => node.textContent);
 }
 
+/** Files that are dropped anywhere on the page. */
+async function drop(page) {
+  await page.click("#another");
+  const bytes = readFileSync(join(root, "golden/blob/opencl-0.8.bin")).toString("base64");
+  await page.evaluate((bytes) => {
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File([Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0))], "dropped.bin"));
+    for (const kind of ["dragenter", "dragover", "drop"]) document.body.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+  }, bytes);
+  await page.waitForSelector("[role=tablist]");
+  assert.equal(await text(page, "h1"), "dropped.bin");
+}
+
+/** The strip and the hex view under a mouse: hovering shows a field, a click pins it. */
+async function pointer(page) {
+  await page.click("#tab-bytes");
+  const strip = await (await page.$("#panel-bytes [role=slider]")).boundingBox();
+  await page.mouse.move(strip.x + 3, strip.y + 30);
+  await page.waitForSelector(".tip:not([hidden])");
+  assert.match(await text(page, ".tip"), /nbytes = 485.*BLOB-01/s);
+  await page.mouse.click(strip.x + strip.width / 2, strip.y + 30);
+  assert.match(await text(page, ".field"), /Byte 0x.*PAY-/s);
+  await page.waitForSelector(".hex .pin");
+  await page.click(".hex [data-at]");
+  assert.equal(await page.$eval(".hex .pin", (each) => Number(each.dataset.at)), Number(await hash(page, "offset")));
+  await page.mouse.move(0, 0);
+  assert.ok(await page.$eval(".tip", (each) => each.hidden));
+  // The colors of the map follow the switch between light and dark.
+  const painted = () => document.querySelector("#panel-bytes [role=slider] canvas").toDataURL();
+  const before = await page.evaluate(painted);
+  await page.click("#theme");
+  await page.waitForFunction(`(${painted})() !== ${JSON.stringify(before)}`);
+  await page.click("#theme");
+}
+
+/** A verdict has its reason, and a broken rule leads to its byte. */
+async function linked(page) {
+  await open(page, ["golden/blob/tree-twice.bin"]);
+  await page.click("#tab-releases");
+  for (const [release, reason] of [["0.6", /0\.6 fails: it knows neither tree/], ["0.8", /0\.8 silently wrong: .*BLOB-07/], ["0.27", /0\.27 fails: the bytes are of layout 0\.7/]]) {
+    await page.click(`#panel-releases [data-release="${release}"]`);
+    assert.match(await text(page, "#panel-releases .note"), reason);
+  }
+  await page.click("#tab-rules");
+  assert.match(await text(page, "#panel-rules details[open]"), /BLOB-07.*A second tree is rejected/s);
+  await page.click("#panel-rules button");
+  assert.equal(await hash(page, "offset"), "0x1ed");
+  assert.equal(await page.$eval("#panel-bytes", (panel) => panel.hidden), false);
+  await page.waitForSelector(".hex .broken.pin");
+}
+
+/** The drawings: a module of the import tree by keyboard with its colored source, a node of a graph, and another tensor. */
+async function models(page) {
+  await open(page, ["golden/blob/containers/tree3-0.8.so"]);
+  await page.click("#tab-modules");
+  assert.ok(await page.$$eval("#panel-modules .edge", (edges) => edges.length) >= 2);
+  await page.$eval("#panel-modules .node", (node) => node.focus());
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#panel-modules .node.chosen:focus");
+  await page.waitForSelector("#panel-modules .source .k");
+  await open(page, ["golden/vm/mlp.so"]);
+  await page.click("#tab-graph");
+  const colors = await page.$$eval("#panel-graph .node rect", (all) => new Set(all.map((each) => getComputedStyle(each).fill)).size);
+  assert.ok(colors > 3, `${colors} colors`);
+  await page.$eval("#panel-graph .node[aria-label^=matmul]", (node) => node.focus());
+  await page.keyboard.press("Enter");
+  assert.match(await text(page, "#panel-graph section section"), /matmul.*storage/s);
+  await page.click("#tab-tensors");
+  await page.waitForSelector("#panel-tensors .histogram rect");
+  await page.click("#panel-tensors tr:nth-child(2) button");
+  await page.waitForFunction(() => /constants\[5\]/.test(document.querySelector("#panel-tensors h2").textContent));
+}
+
+/** A large file is read by slices, with a bar, while the page still answers. */
+async function large(page) {
+  const folder = mkdtempSync(join(tmpdir(), "tvmspec-web-"));
+  try {
+    const path = join(folder, "large.bin");
+    writeFileSync(path, "");
+    truncateSync(path, 200 << 20);
+    await page.click("#another");
+    await page.evaluate(() => {
+      globalThis.seen = new Set();
+      const look = () => { const bar = document.querySelector("progress"); if (bar?.hasAttribute("value")) globalThis.seen.add(bar.value); if (!document.querySelector("[role=tablist]")) requestAnimationFrame(look); };
+      look();
+    });
+    await (await page.waitForSelector("#file")).uploadFile(path);
+    await page.waitForSelector("[role=tablist]", { timeout: 120_000 });
+    const seen = await page.evaluate(() => globalThis.seen.size);
+    assert.ok(seen >= 3, `the bar stood at ${seen} places`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function hash(page, name) {
+  return page.evaluate((name) => new URLSearchParams(location.hash.slice(1)).get(name), name);
+}
+
 /** Tests the keyboard: from the first tab to the verdict of 0.26, and through the fields of the map. */
 async function keyboard(page) {
   await open(page, ["golden/blob/tree-twice.bin"]);
@@ -115,13 +221,13 @@ async function keyboard(page) {
   await page.keyboard.press("ArrowLeft");
   await page.focus("#panel-bytes [role=slider]");
   await page.keyboard.press("Home");
-  assert.equal(await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).get("offset")), "0x0");
+  assert.equal(await hash(page, "offset"), "0x0");
   await page.keyboard.press("ArrowRight");
-  assert.equal(await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).get("offset")), "0x8");
+  assert.equal(await hash(page, "offset"), "0x8");
   await page.keyboard.down("Shift");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.up("Shift");
-  assert.equal(await page.evaluate(() => new URLSearchParams(location.hash.slice(1)).get("offset")), "0x9");
+  assert.equal(await hash(page, "offset"), "0x9");
 }
 
 /** An address with an offset opens the file at that byte. */

@@ -12,7 +12,7 @@
 use super::color::{BAD, ODD, StyledWrite};
 use super::hexdump::Hexdump;
 use super::output::line_of;
-use super::table::{columns, wrap};
+use super::table::{columns, without_links, wrap};
 use std::fmt;
 use tvmspec::blob::is_unknown_kind;
 use tvmspec::examine::verify::field_at;
@@ -135,7 +135,7 @@ fn explain(out: &mut dyn StyledWrite, rule: Rule) -> fmt::Result {
         if paragraph.starts_with(['|', ' ', '`']) {
             break;
         }
-        for line in wrap(paragraph, 2) {
+        for line in wrap(&without_links(paragraph), 2) {
             writeln!(out, "  {line}")?;
         }
     }

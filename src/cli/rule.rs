@@ -1,6 +1,6 @@
 //! `tvmspec rule ID`: prints everything known about a rule: text, evidence, place in the code, cases, files, known failures.
 
-use super::table::wrap;
+use super::table::{without_links, wrap};
 use super::{CliError, Exit, output};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,7 +155,8 @@ fn page(rule: &RuleText) -> String {
         let _ = write!(obliged, "; rejected as {}", words(&rule.kinds));
     }
     let _ = writeln!(page, "  {obliged}\n  spec/{}.md", rule.chapter);
-    for paragraph in rule.text.split("\n\n").filter(|text| !text.is_empty()) {
+    let text = without_links(&rule.text);
+    for paragraph in text.split("\n\n").filter(|text| !text.is_empty()) {
         page.push('\n');
         // Tables, lists and code keep their lines.
         let is_set = paragraph

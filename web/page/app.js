@@ -6,7 +6,7 @@ import { modules, unitOf } from "./model.js";
 import { modulesView } from "./modules.js";
 import { problemsView } from "./problems.js";
 import { connectionView } from "./connection.js";
-import { loadedBy, outcomeOf, releasesView } from "./releases.js";
+import { outcomeOf, releasesWith, releasesView } from "./releases.js";
 import { tensorsOf, tensorsView } from "./tensors.js";
 
 /**
@@ -27,7 +27,7 @@ export async function showModel(into, model) {
   const code = held.filter(({ module }) => module.vm?.code);
   /** @type {Tab[]} */
   const tabs = [];
-  if (model.connection) tabs.push({ id: "messages", title: "Messages", view: () => connectionView(model.connection) });
+  if (model.connection) tabs.push({ id: "messages", title: "Messages", view: () => connectionView(model.connection, go) });
   tabs.push({ id: "bytes", title: "Bytes", view: () => bytes.node });
   if (model.explain?.length) tabs.push({ id: "releases", title: "Releases", view: () => releasesView(model) });
   if (model.verify) tabs.push({ id: "rules", title: "Rules", badge: String(problems), bad: (model.verify.violations ?? []).length > 0, view: () => problemsView(model, go) });
@@ -128,14 +128,14 @@ function answersOf(model, go, open) {
   if (model.explain?.length) {
     const [account] = model.explain;
     const last = model.releases[model.releases.length - 1];
-    const ranges = loadedBy(model, account);
+    const [ranges, silent] = ["loads", "silent"].map((outcome) => releasesWith(model, account, outcome));
     const verdict = outcomeOf(account, last);
     const [loads, asItIs] = [verdict?.outcome === "loads", account.as_it_is?.loadable !== false];
-    const title = ranges === "" ? "✗ No release loads it" : asItIs ? `✓ Loads in tvm ${ranges}` : `Not loadable as it is; a library made of it loads in tvm ${ranges}`;
+    const title = ranges === "" ? `✗ No release loads it${silent ? `; ${silent} open it and are silently wrong` : ""}` : asItIs ? `✓ Loads in tvm ${ranges}` : `✓ A library made of it loads in tvm ${ranges}`;
     out.push(element("div", { class: `note ${ranges === "" ? "bad" : loads && asItIs ? "good" : "warn"}` },
       element("strong", {}, title),
-      asItIs ? null : element("div", {}, sentence(account.as_it_is.why ?? "")),
-      loads ? null : element("div", {}, sentence(`Not in ${last}: ${verdict?.why ?? ""}`)),
+      asItIs ? null : element("div", {}, "Not loadable as it is: ", sentence(account.as_it_is.why)),
+      loads ? null : element("div", {}, `Not in ${last}: `, sentence(verdict?.why)),
       more("every release, with its reason", "releases"),
       model.explain.length > 1 ? element("div", { class: "faint" }, `This is about the first of ${model.explain.length} libraries.`) : null));
   }

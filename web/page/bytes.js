@@ -36,7 +36,7 @@ export function bytesView(model, moved) {
   const tip = element("div", { class: "tip", hidden: true });
   const place = element("input", { size: 10, "aria-label": "go to an offset, such as 0x1f8", placeholder: "0x1f8", spellcheck: "false" });
   const controls = element("div", { class: "row" },
-    model.units.length > 1 ? choice : null,
+    model.units.length > 1 ? choice : element("p", { class: "faint caption" }, choice.textContent),
     button("−", "zoom out", () => zoom(2)), button("+", "zoom in", () => zoom(0.5)), button("All", "show the whole part", () => all()),
     button("‹ Field", "the field before", () => step(-1)), button("Field ›", "the next field", () => step(1)),
     element("form", { class: "row", onsubmit: goTo }, place, element("button", {}, "Go")));
@@ -65,13 +65,18 @@ export function bytesView(model, moved) {
       from = clamp(drag.from - (event.clientX - drag.x) / nearStrip.clientWidth * length, 0, unit().bytes - length);
       redraw();
     }
-    hover(event);
+    hover(event, at(event, nearStrip, from, length));
   });
   nearStrip.addEventListener("pointerup", (/** @type {PointerEvent} */ event) => {
     if (drag && !drag.moved) pinTo(at(event, nearStrip, from, length), false);
     drag = null;
   });
-  nearStrip.addEventListener("pointerleave", () => { tip.hidden = true; });
+  bytes.addEventListener("pointerover", (/** @type {any} */ event) => {
+    const over = event.target.dataset?.at;
+    if (over === undefined) tip.hidden = true;
+    else hover(event, Number(over));
+  });
+  for (const each of [nearStrip, bytes]) each.addEventListener("pointerleave", () => { tip.hidden = true; });
   wholeStrip.addEventListener("click", (/** @type {PointerEvent} */ event) => {
     const to = at(event, wholeStrip, 0, unit().bytes);
     from = clamp(to - length / 2, 0, unit().bytes - length);
@@ -134,13 +139,12 @@ export function bytesView(model, moved) {
     return Math.floor(clamp(start + (event.clientX - box.left) / box.width * count, 0, Math.max(unit().bytes - 1, 0)));
   }
 
-  /** @param {PointerEvent} event */
-  function hover(event) {
-    const offset = at(event, nearStrip, from, length);
+  /** @param {PointerEvent} event @param {number} offset */
+  function hover(event, offset) {
     const found = fieldAt(unit().fields, offset);
     const each = unit().fields[found];
     tip.replaceChildren(...(each
-      ? [element("strong", {}, each.field), ` = ${clip(each.value, 120)}`, element("br"),
+      ? [element("strong", {}, each.field), ` = ${clip(valueOf(each), 120)}`, element("br"),
         element("span", { class: "faint" }, `${hex(each.start)}, ${size(each.end - each.start)}, ${each.rule} ${model.rules[each.rule]?.title ?? ""}`)]
       : [element("span", { class: "faint" }, `${hex(offset)}: no field`)]));
     tip.hidden = false;
@@ -254,9 +258,20 @@ export function bytesView(model, moved) {
       out.fillRect((broken - start) * pixels, 0, Math.max(pixels, 3), high);
     }
     const at = (pin - start) * pixels;
-    out.strokeStyle = colorOf("--text");
+    out.strokeStyle = out.fillStyle = colorOf("--text");
     out.lineWidth = 2;
-    out.strokeRect(at, 1, Math.max(pixels, 2), high - 2);
+    if (pixels >= 6) out.strokeRect(at, 1, pixels, high - 2);
+    else {
+      // A byte of a few pixels stays visible between two arrows.
+      const middle = Math.min(Math.max(at + pixels / 2, 5), wide - 5);
+      for (const [base, top] of [[0, 7], [high, high - 7]]) {
+        out.beginPath();
+        out.moveTo(middle - 5, base);
+        out.lineTo(middle + 5, base);
+        out.lineTo(middle, top);
+        out.fill();
+      }
+    }
     if (frame && length < unit().bytes) {
       out.strokeStyle = colorOf("--accent");
       out.strokeRect(from * pixels + 1, 1, Math.max(length * pixels - 2, 3), high - 2);
@@ -272,7 +287,7 @@ export function bytesView(model, moved) {
     out.fillStyle = colorOf("--text");
     out.font = `11px ${colorOf("--sans")}`;
     out.fillText(each.field.split(".").pop(), left + 4, high / 2 - 5);
-    out.fillText(clip(each.value, 60), left + 4, high / 2 + 11);
+    out.fillText(clip(valueOf(each), 60), left + 4, high / 2 + 11);
     out.restore();
   }
 
@@ -283,14 +298,14 @@ export function bytesView(model, moved) {
     const inFile = typeof start === "number" && start > 0 ? `, ${hex(start + pin)} in the file` : start === null ? ", of unpacked bytes" : "";
     nearStrip.setAttribute("aria-valuemax", String(Math.max(unit().bytes - 1, 0)));
     nearStrip.setAttribute("aria-valuenow", String(pin));
-    nearStrip.setAttribute("aria-valuetext", each ? `${hex(pin)}, ${each.field} = ${clip(each.value, 60)}` : `${hex(pin)}, no field`);
+    nearStrip.setAttribute("aria-valuetext", each ? `${hex(pin)}, ${each.field} = ${clip(valueOf(each), 60)}` : `${hex(pin)}, no field`);
     const broken = unit().broken;
     const isBroken = broken !== null && broken.offset === pin;
-    const pairs = each ? [["field", each.field], ["value", clip(each.value, 600)], ["bytes", `${hex(each.start)} to ${hex(each.end - 1)}, ${size(each.end - each.start)}`]] : [];
+    const pairs = each ? [["field", each.field], ["value", clip(valueOf(each), 600)], ["bytes", `${hex(each.start)} to ${hex(each.end - 1)}, ${size(each.end - each.start)}`]] : [];
     const after = unit().left_out_from;
     field.replaceChildren(
       element("h3", {}, `Byte ${hex(pin)}`, element("span", { class: "faint" }, inFile)),
-      ...(isBroken ? [element("div", { class: "note bad" }, element("strong", {}, `This byte breaks ${broken.rule}. `), sentence(broken.message)), ruleText(model, broken.rule, true)] : []),
+      ...(isBroken ? [element("div", { class: "note bad" }, element("strong", {}, `This byte breaks ${broken.rule}: `), sentence(broken.message)), ruleText(model, broken.rule, true)] : []),
       ...(each ? [element("dl", {}, pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: name === "value" ? "mono" : null }, value)])), ruleText(model, each.rule)] : []),
       ...(each || isBroken ? [] : [element("p", { class: "faint" }, noField(after))]));
   }
@@ -349,6 +364,11 @@ export function bytesView(model, moved) {
 /** @param {number} value @param {number} low @param {number} high */
 function clamp(value, low, high) {
   return Math.min(Math.max(value, low), Math.max(high, low));
+}
+
+/** The value of a field. That of a count begins with a colon in the text of `dump`. @param {import("./model.js").Field} field */
+function valueOf(field) {
+  return field.value.replace(/^: /, "");
 }
 
 /** @param {string} text @param {number} most */

@@ -4,14 +4,17 @@ import { element, hex, table } from "./dom.js";
 /** Messages that are shown. */
 const MOST_MESSAGES = 2000;
 
-/** @param {any} connection the answer of `rpc-decode` */
-export function connectionView(connection) {
+/**
+ * @param {any} connection the answer of `rpc-decode`
+ * @param {(unit: number, offset: number) => void} go shows a byte on the map
+ */
+export function connectionView(connection, go) {
   const rows = [];
   const [client, server] = [connection.client?.messages ?? [], connection.server?.messages ?? []];
   for (let at = 0; at < Math.max(client.length, server.length) && rows.length < MOST_MESSAGES; at += 1) {
     for (const [speaker, messages] of /** @type {[string, any[]][]} */ ([["client", client], ["server", server]])) {
       const each = messages[at];
-      if (each) rows.push([speaker, hex(each.start), element("code", {}, JSON.stringify(each.message).slice(0, 400))]);
+      if (each) rows.push([speaker, element("button", { type: "button", class: "link", onclick: () => go(speaker === "client" ? 0 : 1, each.start) }, hex(each.start)), element("code", {}, JSON.stringify(each.message).slice(0, 400))]);
     }
   }
   const broken = [["client", connection.client?.broken], ["server", connection.server?.broken]].filter(([, each]) => each);

@@ -46,12 +46,12 @@ export function visible(text) {
 }
 
 /**
- * Splits a sentence into texts and `code` elements, at its backticks. A link of Markdown becomes its text.
- * @param {string} text
+ * A sentence whose words between backticks become code.
+ * @param {string | null | undefined} text
+ * @returns {any[]}
  */
 export function sentence(text) {
-  const parts = text.replace(/ ?\(\[decision\]\([^)]*\)\)/g, "").replace(/\[([^\]]+)\]\([^)]*\)/g, "$1").replace(/\*\*([^*]+)\*\*/g, "$1").split("`");
-  return parts.map((part, at) => (at % 2 === 1 ? element("code", {}, part) : part));
+  return (text ?? "").split(/`([^`]+)`/).map((part, at) => (at % 2 === 1 ? element("code", {}, part) : part));
 }
 
 /** @param {number} bytes */
@@ -82,9 +82,11 @@ export function counted(count, noun) {
 export function table(titles, rows) {
   const numeric = titles.map((title) => title.endsWith("#"));
   const kind = (/** @type {number} */ at) => (numeric[at] ? { class: "number" } : {});
+  // Only a word that is wider than a narrow column is broken inside.
+  const look = (/** @type {any} */ cell) => (/\S{16}/.test([cell].flat().map((part) => (part instanceof Node ? part.textContent : part)).join("")) ? "long" : null);
   return element("div", { class: "scroll" }, element("table", {},
     element("thead", {}, element("tr", {}, titles.map((title, at) => element("th", { scope: "col", ...kind(at) }, title.replace(/#$/, ""))))),
-    element("tbody", {}, rows.map((row) => element("tr", {}, row.map((cell, at) => element("td", kind(at), cell)))))));
+    element("tbody", {}, rows.map((row) => element("tr", {}, row.map((cell, at) => element("td", { class: look(cell), ...kind(at) }, cell)))))));
 }
 
 /** The color of a variable of the style sheet, for a canvas. @param {string} name */

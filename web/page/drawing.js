@@ -67,6 +67,11 @@ export function drawing(all, edges, name) {
   };
   const frame = element("div", { class: "drawing" }, view);
   const fit = () => { if (frame.clientWidth > 0) { scale = 1; resize(Math.min(1, (frame.clientWidth - 4) / placed.width)); } };
+  // A drawing that stays readable fits at first; of another one the first node is in sight.
+  requestAnimationFrame(() => {
+    if (frame.clientWidth / placed.width > 0.55) fit();
+    else frame.scrollLeft = (boxes.values().next().value?.x ?? 0) - frame.clientWidth / 2;
+  });
   const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => element("button", { type: "button", "aria-label": title, title, onclick: act }, text);
   return element("div", {},
     all.length > nodes.length ? element("p", { class: "faint" }, `The first ${nodes.length} of ${all.length} are drawn.`) : null,

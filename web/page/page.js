@@ -140,10 +140,10 @@ function connectionUnits(connection, client, server) {
 /** Shows the place to drop a file. @param {string} message an error, or empty */
 function welcome(message) {
   document.title = "tvmspec: look into a TVM file";
-  const input = element("input", { type: "file", multiple: true, class: "sr", id: "file", onchange: () => { if (input.files.length > 0) void openFiles([...input.files]); } });
+  const input = element("input", { type: "file", multiple: true, hidden: true, id: "file", onchange: () => { if (input.files.length > 0) void openFiles([...input.files]); } });
   const drop = element("div", { class: "drop" },
     element("h1", {}, "Drop a file that TVM wrote"),
-    element("p", {}, element("label", { for: "file" }, "or "), element("button", { type: "button", class: "primary", onclick: () => input.click() }, "Choose a file"), input),
+    element("p", {}, "or ", element("button", { type: "button", class: "primary", onclick: () => input.click() }, "Choose a file"), input),
     element("p", { class: "faint" }, "A library (.so, .dylib, .dll, .o, .tar, .wasm), a library binary, parameters, a graph, a VM executable, saved objects; of an RPC capture or a device module both files at once."),
     element("p", { class: "faint" }, "The file stays on this machine: the page makes no request, and works offline."));
   const examples = [...document.querySelectorAll("script[data-example]")].map((/** @type {any} */ each) => element("button", {

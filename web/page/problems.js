@@ -8,14 +8,14 @@ import { ruleText } from "./rules.js";
  */
 export function problemsView(model, go) {
   const { violations = [], findings = [] } = model.verify ?? {};
-  const list = (/** @type {any[]} */ problems, /** @type {string} */ look) => problems.map((problem) => {
+  const list = (/** @type {any[]} */ problems, /** @type {string} */ look) => problems.map((problem, index) => {
     const at = problem.offset;
     return element("article", { class: `note ${look}` },
       element("div", {}, element("strong", {}, `${problem.rule}: `), sentence(problem.message)),
       element("div", { class: "row" },
         typeof at === "number" ? element("button", { type: "button", onclick: () => go(unitOf(model, problem), at) }, `Show byte ${hex(at)}`) : null,
         element("span", { class: "faint" }, [problem.field ? `field ${problem.field}` : "", problem.kind ?? "", problem.in !== model.name ? problem.in ?? "" : ""].filter(Boolean).join(", "))),
-      ruleText(model, problem.rule));
+      ruleText(model, problem.rule, index === 0));
   });
   return element("div", {},
     violations.length === 0 ? element("div", { class: "note good" }, element("strong", {}, "✓ No rule is broken.")) : null,

@@ -25,11 +25,11 @@ function contains(range, release) {
 }
 
 /**
- * Returns a sentence with the releases that load the file: `0.7 to 0.12`.
- * @param {import("./model.js").Model} model @param {any} account
+ * The releases with an outcome, in words: `0.7 to 0.12`.
+ * @param {import("./model.js").Model} model @param {any} account @param {string} outcome
  */
-export function loadedBy(model, account) {
-  const good = model.releases.map((release) => outcomeOf(account, release)?.outcome === "loads");
+export function releasesWith(model, account, outcome) {
+  const good = model.releases.map((release) => outcomeOf(account, release)?.outcome === outcome);
   const ranges = [];
   for (let at = 0; at < good.length; at += 1) {
     if (!good[at]) continue;
@@ -77,7 +77,7 @@ function accountView(model, account, titled) {
   }
   const rows = account.loads.map((/** @type {any} */ load) => {
     const [mark, word, look] = OUTCOMES[load.outcome] ?? OUTCOMES.unknown;
-    return [rangeText(load.releases), element("span", { class: look === "loads" ? "good" : look === "fails" ? "bad" : "warn" }, `${mark} ${word}`), sentence(load.why ?? "")];
+    return [rangeText(load.releases), element("span", { class: look === "loads" ? "good" : look === "fails" ? "bad" : "warn" }, `${mark} ${word}`), sentence(load.why)];
   });
   const form = account.as_it_is ?? {};
   const needs = (account.needs ?? []).map((/** @type {any} */ need) => [
@@ -87,7 +87,7 @@ function accountView(model, account, titled) {
   choose(last);
   return element("section", {},
     titled ? element("h2", {}, account.title) : null,
-    titled && form.loadable === false ? element("div", { class: "note warn" }, element("strong", {}, "Not as it is: "), sentence(form.why ?? "")) : null,
+    form.loadable === false ? element("div", { class: "note warn" }, element("strong", {}, "Not as it is: "), sentence(form.why)) : null,
     element("div", { class: "releases", role: "group", "aria-label": "releases of TVM" }, buttons),
     reason,
     element("h3", {}, "All reasons"), table(["releases", "verdict", "why"], rows),

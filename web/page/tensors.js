@@ -178,12 +178,11 @@ function summary(values, count, sampled) {
   const bins = new Array(BINS).fill(0);
   for (const value of values) if (Number.isFinite(value)) bins[Math.min(Math.floor((value - low) / width), BINS - 1)] += 1;
   const most = Math.max(...bins);
-  return element("div", {}, list, drawn("svg", { class: "histogram", viewBox: "0 0 700 190", role: "img", "aria-label": `histogram from ${short(low)} to ${short(high)}` },
-    bins.map((bin, at) => drawn("rect", { x: 10 + at * 14, y: 160 - bin / most * 140, width: 13, height: bin / most * 140 },
-      drawn("title", {}, `${short(low + at * width)} to ${short(low + (at + 1) * width)}: ${bin}`))),
-    drawn("line", { x1: 10, y1: 160.5, x2: 682, y2: 160.5 }),
-    drawn("text", { x: 10, y: 178 }, short(low)), drawn("text", { x: 682, y: 178, "text-anchor": "end" }, short(high)),
-    drawn("text", { x: 10, y: 14 }, `most in a bar: ${most.toLocaleString("en")}`)));
+  return element("div", {}, list, element("div", { class: "histogram" },
+    drawn("svg", { viewBox: `0 0 ${BINS} 100`, preserveAspectRatio: "none", role: "img", "aria-label": `histogram from ${short(low)} to ${short(high)}` },
+      bins.map((bin, at) => drawn("rect", { x: at + 0.04, y: 100 - bin / most * 100, width: 0.92, height: bin / most * 100 },
+        drawn("title", {}, `${short(low + at * width)} to ${short(low + (at + 1) * width)}: ${bin}`)))),
+    element("div", { class: "row" }, element("span", {}, short(low)), element("span", {}, `highest bar: ${counted(most, "value")}`), element("span", {}, short(high)))));
 }
 
 /** @param {number} value */
