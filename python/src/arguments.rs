@@ -28,27 +28,11 @@ pub(crate) fn with_arguments<R>(
     if count <= FEW {
         let mut described = [const { MaybeUninit::<DLTensor>::uninit() }; FEW];
         let mut owned = [const { Any::none() }; FEW];
-        let mut strides = [const { Vec::<i64>::new() }; FEW];
-        return with_room(
-            args,
-            is_compiled,
-            &mut described,
-            &mut owned,
-            &mut strides,
-            work,
-        );
+        return with_room(args, is_compiled, &mut described, &mut owned, work);
     }
     let mut described: Vec<_> = (0..count).map(|_| MaybeUninit::uninit()).collect();
     let mut owned: Vec<_> = (0..count).map(|_| Any::none()).collect();
-    let mut strides = vec![Vec::new(); count];
-    with_room(
-        args,
-        is_compiled,
-        &mut described,
-        &mut owned,
-        &mut strides,
-        work,
-    )
+    with_room(args, is_compiled, &mut described, &mut owned, work)
 }
 
 /// Does the work of [`with_arguments`], with a buffer that has a place for each argument.
@@ -58,7 +42,6 @@ fn with_room<R>(
     is_compiled: bool,
     described: &mut [MaybeUninit<DLTensor>],
     owned: &mut [Any],
-    strides: &mut [Vec<i64>],
     work: impl FnOnce(&[AnyView<'_>]) -> R,
 ) -> PyResult<R> {
     let py = args.py();
@@ -71,12 +54,18 @@ fn with_room<R>(
         many.resize_with(count, AnyView::none);
         &mut many[..]
     };
-    let rooms = described.iter_mut().zip(owned).zip(strides);
-    for ((view, object), ((described, owned), strides)) in
+    // The strides of arrays that are not compact. An inner vector stays where it is when the outer one grows.
+    let mut kept = Vec::new();
+    let rooms = described.iter_mut().zip(owned);
+    for ((view, object), (described, owned)) in
         views.iter_mut().zip(args.iter_borrowed()).zip(rooms)
     {
         if is_compiled && let Some(array) = Array::known(&object) {
-            let described = described.write(array.describe(py, strides)?);
+            let mut strides = Vec::new();
+            let described = described.write(array.describe(py, &mut strides)?);
+            if !array.is_compact() {
+                kept.push(strides);
+            }
             // SAFETY: the tuple keeps the array, whose extents and elements stay for the call: nothing resizes an array that has
             // another reference. Its elements may be written, as everywhere in numpy.
             *view = unsafe { AnyView::dltensor(described) };

@@ -165,9 +165,9 @@ class Inspection(Result):
             layouts = ", ".join(sorted({library.layout for library in self.libraries}))
             counts.append(f"layout {layouts}")
         if self.modules:
-            counts.append(f"{len(self.modules)} modules")
+            counts.append(_counted(self.modules, "module"))
         if self.tensors:
-            counts.append(f"{len(self.tensors)} tensors")
+            counts.append(_counted(self.tensors, "tensor"))
         if self.violation or any(library.violation for library in self.libraries):
             counts.append("broken")
         return f"<Inspection of {self.file}: {', '.join([self.form, *counts])}>"
@@ -271,8 +271,8 @@ class Dump(Result):
     units: tuple[DumpUnit, ...]
 
     def __repr__(self) -> str:
-        count = sum(len(unit.fields) for unit in self.units)
-        return f"<Dump of {self.file}: {len(self.units)} units, {count} fields>"
+        fields = [field for unit in self.units for field in unit.fields]
+        return f"<Dump of {self.file}: {_counted(self.units, 'unit')}, {_counted(fields, 'field')}>"
 
     def _repr_html_(self) -> str:
         most = 500
@@ -451,6 +451,10 @@ def _contains(releases: str, release: str) -> bool:
 
 def _number(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in release.split(".")[:2])
+
+
+def _counted(items: Sequence[object], noun: str) -> str:
+    return f"{len(items)} {noun}" if len(items) == 1 else f"{len(items)} {noun}s"
 
 
 def _hex(offset: Optional[int]) -> str:
