@@ -104,7 +104,8 @@ fn counts(out: &mut String, report: &Report<'_>) {
         0 => String::new(),
         known => format!("{known} of the failures are known"),
     };
-    let _ = writeln!(out, "{}{}</p>", known, escaped(&uncompared(report)));
+    let notes = format!("{known}{}", uncompared(report));
+    let _ = writeln!(out, "{}</p>", escaped(notes.trim_start_matches("; ")));
 }
 
 /// Writes the failures of all chapters, and after them the known ones, folded.
