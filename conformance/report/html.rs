@@ -2,18 +2,28 @@
 //!
 //! Ids, texts and answers come from a testee, so everything is escaped. The script creates text nodes, never markup.
 
-use super::{Obligation, evidence, headline, quoted};
+use super::{Obligation, evidence, quoted, uncompared};
 use crate::conformance::plain_text::{is_unseen, script_json};
 use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use crate::release::Release;
 use crate::spec;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-/// The style, inline because the page is one file, which is opened from a disk or as a CI artifact.
-const STYLE: &str = include_str!("report.css");
+/// The style of all pages of this project, and that of the report. It is inline because the page is one file, which is opened from a
+/// disk or as a CI artifact.
+const STYLE: &str = concat!(
+    include_str!("../../web/style.css"),
+    include_str!("report.css")
+);
+
+/// The number of failures that are described. With 10,000 of them a page would take longer to open than anyone reads.
+const MOST_DESCRIBED: usize = 500;
+
+/// The number of failures that are open at first.
+const MOST_OPEN: usize = 10;
 
 /// The script, which builds the entries of the lists out of [`data`], and filters them.
 const SCRIPT: &str = include_str!("report.js");
@@ -40,14 +50,10 @@ pub(super) fn render(report: &Report<'_>) -> String {
         "<title>{name}: tvmspec</title>\n<style>{STYLE}</style>\n</head>\n<body>"
     );
     let _ = writeln!(out, "<h1>{name}</h1>");
+    counts(&mut out, report);
     let _ = writeln!(
         out,
-        "<p><strong>{}</strong></p>",
-        escaped(&headline(report))
-    );
-    let _ = writeln!(
-        out,
-        "<details><summary>Implementation and suite</summary><p>Implementation <code>{}</code>, suite <code>{}</code></p></details>",
+        "<p class=\"faint\">Implementation <code>{}</code>, suite <code title=\"{1}\">{1:.12}</code></p>",
         escaped(&report.implementation),
         report.suite
     );
@@ -79,8 +85,33 @@ pub(super) fn render(report: &Report<'_>) -> String {
     out
 }
 
+/// Writes the number of cases of each verdict that occurs, and what was not compared.
+fn counts(out: &mut String, report: &Report<'_>) {
+    let totals = report.totals();
+    out.push_str("<p class=\"counts\">");
+    for (name, count) in totals.iter().filter(|(_, count)| *count > 0) {
+        let class = match name {
+            "pass" => "good",
+            "unsupported" | "skipped" => "faint",
+            _ => "bad",
+        };
+        let _ = write!(
+            out,
+            "<span class=\"{class}\"><strong>{count}</strong> {name}</span> "
+        );
+    }
+    let known = match totals.known {
+        0 => String::new(),
+        known => format!("{known} of the failures are known"),
+    };
+    let notes = format!("{known}{}", uncompared(report));
+    let _ = writeln!(out, "{}</p>", escaped(notes.trim_start_matches("; ")));
+}
+
 /// Writes the failures of all chapters, and after them the known ones, folded.
 fn failures(out: &mut String, report: &Report<'_>) {
+    let mut explained = HashSet::new();
+    let mut left = MOST_DESCRIBED;
     let (known, new): (Vec<_>, Vec<_>) = report
         .results
         .iter()
@@ -92,7 +123,17 @@ fn failures(out: &mut String, report: &Report<'_>) {
     ] {
         if !list.is_empty() {
             let _ = writeln!(out, "<h2 id=\"{id}\">{title}: {}</h2>", list.len());
-            list.iter().for_each(|outcome| case(out, report, outcome));
+            if list.len() > left {
+                let _ = writeln!(
+                    out,
+                    "<p class=\"faint\">The first {left} are described here. The others are in the lists below, with the command that repeats each.</p>"
+                );
+            }
+            for (at, outcome) in list.iter().take(left).enumerate() {
+                let is_open = at < MOST_OPEN && outcome.known.is_none();
+                case(out, report, outcome, is_open, &mut explained);
+            }
+            left = left.saturating_sub(list.len());
         }
     }
 }
@@ -199,10 +240,17 @@ impl Interned {
     }
 }
 
-/// Writes one failure, opened unless it is known: its purpose, the answer, and the command to repeat it.
-fn case(out: &mut String, report: &Report<'_>, outcome: &CaseOutcome<'_>) {
+/// Writes one failure: its purpose, the answer, and the command to repeat it. The norm of a rule is written where the rule is not in
+/// `explained` yet, otherwise its title.
+fn case(
+    out: &mut String,
+    report: &Report<'_>,
+    outcome: &CaseOutcome<'_>,
+    is_open: bool,
+    explained: &mut HashSet<String>,
+) {
     let class = if outcome.is_failure() { "bad" } else { "other" };
-    let open = if outcome.is_failure() { " open" } else { "" };
+    let open = if is_open { " open" } else { "" };
     let verdict = outcome.verdict.name();
     let _ = writeln!(
         out,
@@ -211,14 +259,14 @@ fn case(out: &mut String, report: &Report<'_>, outcome: &CaseOutcome<'_>) {
     );
     let evidence = evidence(report, outcome);
     for Obligation { id, gist, table } in &evidence.rules {
-        let _ = writeln!(
-            out,
-            "<dt><a href=\"#{id}\">{id}</a></dt><dd>{}{}</dd>",
-            escaped(gist),
-            rows(table)
-        );
+        let text = if explained.insert(id.clone()) {
+            format!("{}{}", sentence(gist), rows(table))
+        } else {
+            sentence(spec::rule(id).map_or("", |rule| &rule.title))
+        };
+        let _ = writeln!(out, "<dt><a href=\"#{id}\">{id}</a></dt><dd>{text}</dd>");
     }
-    entry(out, "why", &outcome.case.why);
+    let _ = writeln!(out, "<dt>why</dt><dd>{}</dd>", sentence(&outcome.case.why));
     entry(out, "origin", &outcome.case.origin);
     entry(out, "expected", &evidence.expected);
     entry(out, "actual", &evidence.actual);
@@ -250,7 +298,7 @@ fn rows(table: &[&str]) -> String {
     for (at, row) in table.iter().enumerate().filter(|(at, _)| *at != 1) {
         let tag = if at == 0 { "th" } else { "td" };
         let cells = row.trim().trim_matches('|').split('|');
-        let cells = cells.map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell.trim())));
+        let cells = cells.map(|cell| format!("<{tag}>{}</{tag}>", sentence(cell.trim())));
         out.push_str(&format!("<tr>{}</tr>", cells.collect::<String>()));
     }
     match out.as_str() {
@@ -259,9 +307,28 @@ fn rows(table: &[&str]) -> String {
     }
 }
 
-/// Writes a name and its text.
+/// Writes a name and its text. Only the origin is prose; the others are values.
 fn entry(out: &mut String, name: &str, text: &str) {
-    let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text));
+    let tag = if matches!(name, "origin" | "known" | "note") {
+        "span"
+    } else {
+        "code"
+    };
+    let _ = writeln!(
+        out,
+        "<dt>{name}</dt><dd><{tag}>{}</{tag}></dd>",
+        escaped(text)
+    );
+}
+
+/// Escapes a sentence of this project, whose words between backticks become code.
+fn sentence(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(at, part)| match at % 2 {
+        0 => escaped(part),
+        _ => format!("<code>{}</code>", escaped(part)),
+    });
+    parts.collect()
 }
 
 /// Escapes text so that no browser takes it for markup, and it neither hides nor reverses its surroundings. A testee may write

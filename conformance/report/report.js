@@ -22,8 +22,8 @@ const tag = (text, kind) => element("span", { className: `tag ${kind}` }, text);
 const isBad = one => !["pass", "unsupported", "skipped"].includes(one.verdict);
 const kindOf = one => one.verdict == "pass" ? "pass" : isBad(one) ? "bad" : "other";
 const prefixOf = id => id.split("-")[0];
-/** Returns the text of a rule without the targets of its links, which are files of the specification. */
-const withoutLinks = text => text.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1");
+/** A sentence, whose words between backticks become code. */
+const sentence = text => text.split("`").map((part, at) => at % 2 ? element("code", {}, part) : part);
 const link = id => element("a", { href: `#${id}` }, id);
 const quote = word => /^[\w./:,=+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 
@@ -43,7 +43,7 @@ function caseRow(one) {
     for (const id of one.rules) add("rule", link(id), ` ${rules.find(rule => rule[0] == id)[1]}`);
     add("releases", `${releases[one.since]} to ${releases[one.until]}`);
     if (one.reason != null) add("reason", texts[one.reason]);
-    add("why", texts[one.why]);
+    add("why", ...sentence(texts[one.why]));
     add("origin", texts[one.origin]);
     return element("div", {}, list, element("pre", {}, `${again} --case ${quote(one.id)}`));
   });
@@ -68,7 +68,7 @@ function ruleRow([id, title, norm]) {
   return lazy(row, () => {
     const links = element("p", {});
     list.forEach((one, at) => links.append(at ? ", " : "", link(one.id), one.verdict == "pass" ? "" : ` (${one.verdict})`));
-    return element("div", {}, element("p", {}, withoutLinks(norm)), links);
+    return element("div", {}, element("p", {}, ...sentence(norm)), links);
   });
 }
 

@@ -12,11 +12,12 @@
 use super::color::{BAD, ODD, StyledWrite};
 use super::hexdump::Hexdump;
 use super::output::line_of;
-use super::table::{columns, without_links, wrap};
+use super::table::{columns, wrap};
 use std::fmt;
 use tvmspec::blob::is_unknown_kind;
 use tvmspec::examine::verify::field_at;
 use tvmspec::rule::{Finding, Rule, Violation};
+use tvmspec::spec::without_links;
 use tvmspec::wire::Span;
 
 /// The number of fields to show before the one at fault.

@@ -1,6 +1,6 @@
 //! `tvmspec rule ID`: prints everything known about a rule: text, evidence, place in the code, cases, files, known failures.
 
-use super::table::{without_links, wrap};
+use super::table::wrap;
 use super::{CliError, Exit, output};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use tvmspec::conformance::case::{Case, CaseInput, Expect, Suite};
 use tvmspec::conformance::known::{self, glob};
 use tvmspec::release::{Release, Releases};
 use tvmspec::rule::Kind;
-use tvmspec::spec::{self, Evidence, RuleText};
+use tvmspec::spec::{self, Evidence, RuleText, without_links};
 
 /// The releases in whose files each rule was applied, as `tests/foreign/eras.rs` writes it: an object of lists by rule id.
 // Compiled in, like the rules and the cases, so that the command works without the repository.

@@ -65,36 +65,6 @@ fn stated(columns: &str) -> Option<usize> {
     columns.parse().ok().filter(|columns| *columns > 0)
 }
 
-/// Replaces each Markdown link by its text, and a link to a decision by the place of the decision: `(spec/decisions.md#blob-06)`.
-pub(crate) fn without_links(text: &str) -> String {
-    let mut plain = String::new();
-    let mut rest = text;
-    while let Some((before, link)) = rest.split_once('[') {
-        plain.push_str(before);
-        let target = link.split_once("](").and_then(|(label, after)| {
-            let (target, after) = after.split_once(')')?;
-            (!label.contains('[')).then_some((label, target, after))
-        });
-        match target {
-            Some(("decision", target, after)) => {
-                plain.push_str("spec/");
-                plain.push_str(target);
-                rest = after;
-            }
-            Some((label, _, after)) => {
-                plain.push_str(label);
-                rest = after;
-            }
-            None => {
-                plain.push('[');
-                rest = link;
-            }
-        }
-    }
-    plain.push_str(rest);
-    plain
-}
-
 /// Breaks `text` at blanks into lines that fit next to `indent` characters. Returns one line if the width has no limit.
 pub(crate) fn wrap(text: &str, indent: usize) -> Vec<String> {
     let width = columns().map_or(usize::MAX, |columns| {

@@ -9,6 +9,7 @@ mod rule_text;
 
 pub use evidence::Evidence;
 pub use parse::parse;
+pub(crate) use rule_text::without_links;
 pub use rule_text::{Party, RuleText};
 
 use evidence::{JUDGED, parse_evidence, parse_judged};

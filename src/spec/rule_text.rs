@@ -149,13 +149,43 @@ impl RuleText {
         // The first paragraph of a rule may be only a table.
         let line = match words.join(" ") {
             words if words.is_empty() => self.title.clone(),
-            words => format!("{}. {words}", self.title),
+            words => format!("{}. {}", self.title, without_links(&words)),
         };
         // A paragraph that ends with a colon announces a table, without which it means nothing.
         let announced = first.ends_with(':').then(|| paragraphs.next()).flatten();
         let text = announced.unwrap_or(first);
         (line, text.lines().filter(is_row).collect())
     }
+}
+
+/// Replaces each Markdown link by its text, and a link to a decision by the place of the decision: `(spec/decisions.md#blob-06)`.
+pub(crate) fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once('[') {
+        plain.push_str(before);
+        let target = link.split_once("](").and_then(|(label, after)| {
+            let (target, after) = after.split_once(')')?;
+            (!label.contains('[')).then_some((label, target, after))
+        });
+        match target {
+            Some(("decision", target, after)) => {
+                plain.push_str("spec/");
+                plain.push_str(target);
+                rest = after;
+            }
+            Some((label, _, after)) => {
+                plain.push_str(label);
+                rest = after;
+            }
+            None => {
+                plain.push('[');
+                rest = link;
+            }
+        }
+    }
+    plain.push_str(rest);
+    plain
 }
 
 impl Rule {

@@ -68,7 +68,7 @@ fn the_table_of_a_rule_keeps_its_rows_and_a_magic_is_hex() {
     assert!(text.contains("\n            | 1 | `uint` |"), "{text}");
     let rows = "  | code | name | releases | bits if the text has none |\n  |---|";
     assert!(render(ReportFormat::Markdown, &dtype).contains(rows));
-    let rows = "<tr><td>1</td><td>`uint`</td>";
+    let rows = "<tr><td>1</td><td><code>uint</code></td>";
     assert!(render(ReportFormat::Html, &dtype).contains(rows));
     let magic = render(
         ReportFormat::Text,
