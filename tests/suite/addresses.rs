@@ -132,7 +132,10 @@ fn a_hello_says_only_what_there_is() {
     assert_eq!((identity.releases.len(), identity.ops.len()), (1, 1));
     assert_eq!(of("").unwrap().ops, [""; 0]);
     for (members, wrong) in [
-        (r#","op":["blob.decode"]"#, "an unknown member `op`; near is `ops`"),
+        (
+            r#","op":["blob.decode"]"#,
+            "an unknown member `op`; near is `ops`",
+        ),
         (
             r#","release":["0.8"]"#,
             "a member `release`; near is `releases`",
