@@ -138,9 +138,9 @@ fn a_hello_says_only_what_there_is() {
         ),
         (
             r#","release":["0.8"]"#,
-            "a member `release`; near is `releases`",
+            "an unknown member `release`; near is `releases`",
         ),
-        (r#","answers":"all""#, "a member `answers`"),
+        (r#","answers":"all""#, "an unknown member `answers`"),
         (
             r#","releases":["0.99"]"#,
             "the release `0.99`, which there is not",
