@@ -64,7 +64,7 @@ function showMatrix() {
       (!text || `${rule} ${title}`.toLowerCase().includes(text)) && (!chapter.value || of == chapter.value)
       && (!verdict.value || columns.some(at => counts[at] && counts[at][1])));
     head.replaceChildren(element("th", {}, "rule"), ...columns.map(at => element("th", { scope: "col" }, element("a", { href: `results/${MATRIX.implementations[at][0]}.html` }, MATRIX.implementations[at][1]))));
-    const body = rows.map(([rule, title, , counts]) => element("tr", {}, element("th", { scope: "row", title }, element("a", { href: `rules/${rule}.html` }, rule), ` ${title}`), ...columns.map(at => cell(rule, counts[at], MATRIX.implementations[at][1]))));
+    const body = rows.map(([rule, title, , counts]) => element("tr", {}, element("th", { scope: "row", title }, element("a", { href: `rules/${rule}.html` }, rule), " ", ...title.split("`").map((part, at) => at % 2 ? element("code", {}, part) : part)), ...columns.map(at => cell(rule, counts[at], MATRIX.implementations[at][1]))));
     table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
     document.getElementById("count").textContent = `${rows.length} of ${MATRIX.rules.length} judged rules`;
     const state = new URLSearchParams();
