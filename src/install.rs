@@ -6,8 +6,8 @@ use std::sync::Once;
 /// Completed when [`install`] has run.
 static INSTALLED: Once = Once::new();
 
-/// Registers the contributions of upper chapters in the tables of lower ones, once: the C interface in that of `module`, functions in
-/// the registry of `function`.
+/// Registers the contributions of upper chapters in the tables of lower ones, once. The C interface goes into the table of `module`, and
+/// global functions into the registry of `function`.
 ///
 /// A look-up must find these names without a call by the user, and Rust has no constructors. Therefore the two lower chapters call this
 /// at the first look-up (`function::registry`, `module::exports`, `module::load`). All other dependencies in the library point from

@@ -1,5 +1,5 @@
 //! The TVM runtime, specified: the content of compiled libraries, parameter files, graphs and VM executables, and how a runtime handles
-//! them, in every release from 0.2 to 0.27.
+//! them. The crate covers every release from 0.2 to 0.27.
 //!
 //! ```toml
 //! [dependencies]

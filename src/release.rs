@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The error for input that does not parse. Examples are an unknown release, layout or other name of the API, JSON without a valid
-/// value, and a case file. Errors that prevent the suite from starting are included. Displays the fault, or the known names. A broken
-/// rule of a format is a [`Violation`](crate::rule::Violation) instead.
+/// The error for input that does not parse, such as an unknown release, JSON without a valid value, or an invalid case file. It also
+/// covers errors that prevent the suite from starting. It displays the fault, or the known names. A broken rule of a format is a
+/// [`Violation`](crate::rule::Violation) instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(String);
 
@@ -36,7 +36,7 @@ impl From<&str> for ParseError {
     }
 }
 
-/// For functions whose error is only a text.
+/// A conversion for functions that return their error as a text.
 impl From<ParseError> for String {
     fn from(error: ParseError) -> String {
         error.0
@@ -77,7 +77,7 @@ impl Release {
     ///
     /// # Panics
     ///
-    /// If `minor` is not in 2 to 27; in a constant this is a compile error.
+    /// Panics if `minor` is not in 2 to 27. In a constant this is a compile error.
     pub const fn of(minor: u8) -> Release {
         match Release::new(minor) {
             Some(release) => release,

@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
     match Plan::of(&graph) {
         Ok(plan) => {
             let pools: Vec<u64> = plan.pools.iter().map(|pool| pool.bytes).collect();
-            // The second reading tells texel types apart only by name.
+            // The independent reader distinguishes texel types only by name.
             if naive.sure || plan.pools.iter().all(|pool| pool.texture.is_none()) {
                 assert_eq!(Some(pools), naive.pools, "a pool is as large as its largest entry");
             }

@@ -25,7 +25,7 @@ use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};
 use tvmspec::value::{Any, DLTensor, cast};
 use tvmspec::wire::Cursor;
 
-/// Most bytes in all pools. A run touches each byte a few times.
+/// The largest total size of all pools, in bytes. It is small, because a run touches each byte several times.
 const MOST: u64 = 1 << 20;
 
 fuzz_target!(|data: &[u8]| {
@@ -51,13 +51,13 @@ fn run(text: &str, params: &Params<'_>) {
         return;
     }
     let graph = Arc::new(graph);
-    // SAFETY: as at the installation of the device.
+    // SAFETY: the bounded device keeps the rules of memory, as stated in `bounded::install`.
     let place = unsafe { ExecutorDevice::with(Device::CPU, bounded::install()) };
     let kernel = |_: &str| Ok(Some(Function::from_packed(touch)));
     let Ok(mut executor) = Executor::new(Arc::clone(&graph), &kernel, vec![place]) else { return };
     let _ = executor.load_params(params);
     for (name, record) in params.iter() {
-        // The last parameter of a name counts.
+        // If a name occurs twice, the last parameter is used.
         let Some(input) = executor.input_index(name).filter(|input| executor.is_param(*input)) else { continue };
         let shows = executor.input(input).and_then(|input| Ok(input.to_host().expect("the host is readable")));
         if params.get(name) == Some(record) && shared(&graph, input) == 1 {

@@ -90,8 +90,8 @@ fn argument(from: &mut Unstructured<'_>) -> Result<Any> {
     })
 }
 
-/// Returns whether such a tensor can be an argument, because the bounded device does not hold arguments. The limit is one element of the
-/// largest type, and a few more.
+/// Returns whether a tensor of this type and shape is small enough for an argument. The memory limit of the device does not cover
+/// arguments. The limit here is 4 MiB, enough for one element of the largest type.
 fn is_small(dtype: Dtype, shape: &[i64]) -> bool {
     let bits = u64::from(dtype.bits) * u64::from(dtype.lanes);
     shape.iter().fold(bits, |all, extent| all.saturating_mul(extent.unsigned_abs())) <= 8 * (4 << 20)

@@ -1,7 +1,7 @@
-//! The bytes of a Python object: of any object with the buffer protocol, without a copy.
+//! Access, without a copy, to the bytes of any Python object that has the buffer protocol.
 //!
-//! The two functions belong to the stable interface of Python from 3.11 on, and PyO3 offers them only from there. Older versions have the
-//! same functions with the same structure, which is declared here.
+//! The two C functions are in the stable interface of Python since 3.11, and PyO3 declares them only for these versions. Older versions
+//! have the same functions with the same structure, which is declared here.
 
 use pyo3::prelude::*;
 use std::ffi::{c_char, c_int, c_void};

@@ -86,7 +86,7 @@ impl Module {
 /// Arguments that another thread may use while this one is not attached to the interpreter.
 struct Detached<'a>(&'a tvmspec::function::Function, &'a [AnyView<'a>]);
 
-// SAFETY: the same thread makes the call; it only has no lock meanwhile. The values refer to objects that the caller keeps.
+// SAFETY: the call runs in the same thread, only without the interpreter's lock. The caller keeps the objects that the values refer to.
 unsafe impl Send for Detached<'_> {}
 
 impl Detached<'_> {
@@ -95,7 +95,7 @@ impl Detached<'_> {
     }
 }
 
-/// A result that crosses back in the same thread.
+/// The result of a [`Detached`] call, which stays in the same thread.
 struct Called(tvmspec::function::Result);
 
 // SAFETY: as for `Detached`.

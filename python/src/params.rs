@@ -58,8 +58,8 @@ fn packing_of(dtype: Dtype) -> Packing {
     }
 }
 
-/// Returns the shards of a tensor cache: the name of each file, and its tensors, with true for those that are bfloat16 instead of
-/// float32. `index` is the text of the index, and `name` the name of its file.
+/// Returns the shards of a tensor cache: the name of each file, and its tensors. The flag of a tensor is true if the file stores bfloat16
+/// instead of float32. `index` is the text of the index, and `name` the name of its file.
 #[pyfunction]
 #[expect(
     clippy::type_complexity,

@@ -1,4 +1,4 @@
-//! The suite against a Python object: a function for each operation.
+//! The conformance suite, run against a Python object that has a function for each operation.
 
 use crate::errors;
 use crate::json;
@@ -15,7 +15,7 @@ use tvmspec::conformance::report::{ReportFormat, render};
 use tvmspec::conformance::runner::{self, Run};
 use tvmspec::conformance::verdict::Verdict;
 
-/// Judges Python functions. They get the arguments of the exec protocol as a dictionary, with `data` as bytes, and return the value.
+/// The judge of Python functions. Each gets the arguments of the exec protocol as a dictionary, with `data` as bytes, and returns the value.
 #[pyclass(frozen, module = "tvmspec")]
 pub(crate) struct Judge {
     name: String,
@@ -106,7 +106,7 @@ fn suite(py: Python<'_>) -> PyResult<&'static Suite> {
     Suite::ours().map_err(|error| errors::error(py, error))
 }
 
-/// The testee that the runner calls, over the functions of the Python object.
+/// A testee that answers the runner with the functions of a Python object.
 struct PythonTestee<'j>(&'j Judge);
 
 impl Testee for PythonTestee<'_> {

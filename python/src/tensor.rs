@@ -35,13 +35,13 @@ impl Tensor {
         dtype_to_text(dtype).unwrap_or_else(|broken| broken.to_string())
     }
 
-    /// Type and number of the device, as DLPack numbers them.
+    /// Returns the type and the number of the device in the numbering of DLPack.
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = self.0.dl().device;
         (device.kind, device.id)
     }
 
-    /// The tensor as a capsule, which owns a reference to it. Does not wait for work on a device.
+    /// Returns a capsule that owns a reference to the tensor. Does not wait for work on a device.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
@@ -69,7 +69,7 @@ impl Tensor {
         unsafe { Bound::from_owned_ptr_or_err(py, made) }
     }
 
-    /// A tensor over the same memory, whose elements are unsigned integers of the same size, because numpy lacks the element type.
+    /// Returns a tensor over the same memory with unsigned integers of the same size. This is for element types that numpy lacks.
     fn _bits(&self) -> PyResult<Tensor> {
         let dtype = self.0.dl().dtype;
         let bits = match dtype.bits {
@@ -92,7 +92,7 @@ impl Tensor {
         }))
     }
 
-    /// The elements as an array of numpy, without a copy. Types that numpy lacks come from ml_dtypes.
+    /// Returns the elements as an array of numpy, without a copy. Types that numpy lacks come from ml_dtypes.
     fn numpy<'py>(slf: &Bound<'py, Tensor>) -> PyResult<Bound<'py, PyAny>> {
         let (py, tensor) = (slf.py(), slf.get());
         let numpy = py.import("numpy")?;

@@ -11,7 +11,7 @@ type Result<T> = std::result::Result<T, Error>;
 
 const MOST: usize = 8 << 20;
 
-/// A wrapper around the library's CPU device. It holds the size of each live allocation, by address.
+/// A wrapper around the library's CPU device. It maps the address of each live allocation to its size.
 pub struct Bounded {
     taken: Mutex<Option<HashMap<usize, usize>>>,
 }

@@ -22,7 +22,7 @@ pub struct Made {
     pub verdict: Verdict,
 }
 
-/// The library binary that was put in.
+/// The library binary inside a generated file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub symbol: String,
@@ -36,13 +36,13 @@ pub struct Found {
 #[derive(Clone, Copy)]
 pub enum Verdict {
     Whole,
-    /// Breaks a SHOULD.
+    /// The file breaks this SHOULD.
     Odd(&'static str),
-    /// Breaks a MUST or a LIMIT.
+    /// The file breaks this MUST or LIMIT.
     Broken(&'static str, Kind),
 }
 
-/// A symbol put in beside that of the library binary.
+/// A symbol of a generated file, other than that of the library binary.
 #[derive(Clone)]
 pub struct Other {
     pub name: String,
@@ -72,7 +72,7 @@ pub fn make(from: &mut Unstructured<'_>) -> Result<Made> {
     blob.extend(body);
     let others = others(&format!("{prefix}{context}"), from)?;
     let wraps = from.int_in_range(0..=6_usize)?.saturating_sub(1);
-    // At most one error is put in: inside the file, or in an archive around it.
+    // A file gets at most one error, either in itself or in an archive around it.
     let (inside, outside) = *from.choose(&[(false, false), (true, false), (true, false), (false, true)])?;
     let (inside, outside) = (inside && wraps < 5, outside && (1..5).contains(&wraps));
     let mut symbols = roles(&others, prefix, context);

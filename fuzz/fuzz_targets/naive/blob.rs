@@ -1,4 +1,4 @@
-//! A second reading of BLOB-01 to BLOB-16.
+//! An independent reader for BLOB-01 to BLOB-16.
 
 use super::{In, Odd, payload, tree};
 use tvmspec::release::Layout;

@@ -1,4 +1,4 @@
-//! A second reading of GRF-01 to GRF-24 and GRF-51 to GRF-53, on a JSON value that keeps every member.
+//! An independent reader for GRF-01 to GRF-24 and GRF-51 to GRF-53, on a JSON value that keeps every member.
 
 use super::Odd;
 use tvmspec::rule::Kind;
@@ -186,7 +186,7 @@ impl Parser<'_> {
             return None;
         }
         if let Ok(number) = token.parse::<i64>() {
-            // It is not stated whether this is an index.
+            // The rules do not state whether `-0` is a valid index.
             self.sure &= token != "-0";
             return Some(Json::Number(number));
         }

@@ -1,7 +1,7 @@
-//! A second reading of the reading chapters: slow, close to the words of `spec/`, and without code from `src/`.
+//! Independent readers for differential fuzzing: slow, close to the text of `spec/`, and without code from `src/`.
 //!
-//! `None` means that a MUST is broken. Broken SHOULDs are collected as a set of rule ids. A target asserts that both readings accept the
-//! same input with the same findings. So a check or a field missing on either side is noticed.
+//! A reader returns `None` if the input breaks a MUST, and collects the ids of broken SHOULDs in a set. A target asserts that this reader
+//! and the library accept the same input with the same findings. This detects a check or a field that is missing on one side.
 #![allow(dead_code)]
 
 pub mod blob;

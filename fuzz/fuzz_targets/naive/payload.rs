@@ -1,4 +1,4 @@
-//! A second reading of PAY-02 to PAY-53: the grammar of each kind, in a given form.
+//! An independent reader for PAY-02 to PAY-53: the grammar of each kind, in a given form.
 
 use super::{In, Odd, relay, tensor, vm};
 use tvmspec::payload::{PayloadForm, kind_info};
@@ -103,7 +103,7 @@ impl<'a> Reader<'a, '_> {
         Some(name)
     }
 
-    /// Reads functions by PAY-02 to PAY-08, and returns their count. `silent` means a form of PAY-09 with empty function names.
+    /// Reads functions by PAY-02 to PAY-08, and returns their count. If `silent`, the form is one of PAY-09 with empty function names.
     fn functions(&mut self, silent: bool) -> Option<usize> {
         let mut seen = Vec::new();
         let count = self.many(|reader| {
@@ -305,7 +305,7 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// Checks for an object file by PAY-33.
+/// Returns whether the bytes begin like an object file, by PAY-33.
 fn is_object(bytes: &[u8]) -> bool {
     let mut from = In(bytes);
     let machine = from.u16();
@@ -320,7 +320,8 @@ fn is_object(bytes: &[u8]) -> bool {
     coff || many || apple || other || bytes.starts_with(b"!<arch>\n")
 }
 
-/// Checks for base64 text by PAY-98: digits in groups of four, the last one or two may be padding. The text must not name a kind.
+/// Returns whether the text is base64 by PAY-98: groups of four digits, with at most two padding digits at the end. The name of a kind
+/// does not count as base64.
 fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();

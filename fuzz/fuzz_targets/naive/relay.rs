@@ -1,4 +1,4 @@
-//! A second reading of PAY-55 to PAY-57 and PAY-61 to PAY-77: the two older machines.
+//! An independent reader for PAY-55 to PAY-57 and PAY-61 to PAY-77: the two older machines.
 
 use super::{In, Odd, payload, tensor};
 use tvmspec::release::Layout;

@@ -1,4 +1,4 @@
-//! A second reading of TEN-20 to TEN-45.
+//! An independent reader for TEN-20 to TEN-45.
 
 use super::{In, Odd};
 use tvmspec::tensor::Sizing;

@@ -1,4 +1,4 @@
-//! A second reading of TREE-01 to TREE-12.
+//! An independent reader for TREE-01 to TREE-12.
 
 use super::{In, Odd};
 

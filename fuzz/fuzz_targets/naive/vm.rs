@@ -1,4 +1,4 @@
-//! A second reading of PAY-81 to PAY-97 and VM-01 to VM-05.
+//! An independent reader for PAY-81 to PAY-97 and VM-01 to VM-05.
 
 use super::{In, Odd, tensor};
 use tvmspec::release::Layout;
@@ -116,7 +116,7 @@ fn instructions(offsets: &[u64], words: &[i64]) -> Option<Vec<Vec<i64>>> {
     (at == words.len()).then_some(all)
 }
 
-/// Checks every index and jump that the machine follows. Checks VM-01 to VM-05 only if it `runs`.
+/// Checks every index and jump that the machine follows. Checks VM-01 to VM-05 only if `runs` is set.
 fn check(functions: &[Function], constants: usize, code: &[Vec<i64>], words: usize, runs: bool) -> Option<()> {
     let hold = |kept: bool| kept.then_some(());
     let mut owner = vec![false; code.len()];

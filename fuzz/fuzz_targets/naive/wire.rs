@@ -1,4 +1,4 @@
-//! A second reading of WIRE-01 to WIRE-07.
+//! An independent reader for WIRE-01 to WIRE-07.
 
 use super::In;
 use tvmspec::wire::json::WireType;
