@@ -5,12 +5,9 @@
 """
 
 import ctypes as c
-import sys
 
-import probe
-from probe import DLTensor, Managed, VOID, ref
+from probing import DLTensor, Managed, VOID, main, probe, ref
 
-probe.PROBES.clear()
 HEADER = 16
 
 
@@ -29,18 +26,18 @@ def references(array):
     return c.c_int32.from_address(array.value - HEADER + 4).value
 
 
-@probe.probe
+@probe
 def null_handles(lib):
     return [lib.TVMObjectRetain(None), lib.TVMObjectFree(None), lib.TVMFuncFree(None), lib.TVMModFree(None)]
 
 
-@probe.probe
+@probe
 def type_of_null(lib):
     out = c.c_uint(7)
     return [lib.TVMObjectGetTypeIndex(None, ref(out)), out.value, error(lib)]
 
 
-@probe.probe
+@probe
 def type_keys(lib):
     out, text = c.c_uint(7), c.c_char_p()
     known = [lib.TVMObjectTypeKey2Index(b"runtime.Module", ref(out)), out.value]
@@ -49,13 +46,13 @@ def type_keys(lib):
     return [known, unknown, back, lib.TVMObjectTypeIndex2Key(99999, ref(text)), error(lib)]
 
 
-@probe.probe
+@probe
 def derived(lib):
     out = c.c_int(7)
     return [lib.TVMObjectDerivedFrom(1, 0, ref(out)), out.value]
 
 
-@probe.probe
+@probe
 def array_header(lib):
     array, _ = array_of(lib)
     index = c.c_uint()
@@ -67,13 +64,13 @@ def array_header(lib):
     return shown + [references(array)]
 
 
-@probe.probe
+@probe
 def array_without_extents(lib):
     out = VOID()
     return [lib.TVMArrayAlloc(None, 0, 2, 32, 1, 1, 0, ref(out)), bool(out)]
 
 
-@probe.probe
+@probe
 def array_types(lib):
     results = []
     for bits in (33, 32 + 256):
@@ -82,13 +79,13 @@ def array_types(lib):
     return results
 
 
-@probe.probe
+@probe
 def array_without_device(lib):
     array, code = array_of(lib, device=12)
     return [code, array.value, error(lib)]
 
 
-@probe.probe
+@probe
 def array_bytes(lib):
     array, _ = array_of(lib)
     data = (c.c_uint8 * 12)()
@@ -96,7 +93,7 @@ def array_bytes(lib):
     return codes + [error(lib)]
 
 
-@probe.probe
+@probe
 def array_free_null(lib):
     return lib.TVMArrayFree(None)
 
@@ -109,13 +106,13 @@ def imported(lib, offset, strides=None):
     return lib.TVMArrayFromDLPack(ref(tensor), ref(VOID()))
 
 
-@probe.probe
+@probe
 def import_tensors(lib):
     by_alignment = {offset: imported(lib, offset) for offset in (0, 128, 64, 4)}
     return [by_alignment, imported(lib, 0, (c.c_int64 * 2)(1, 2))]
 
 
-@probe.probe
+@probe
 def export_array(lib):
     array, _ = array_of(lib)
     tensor = c.POINTER(Managed)()
@@ -125,7 +122,7 @@ def export_array(lib):
     return [code, during, references(array)]
 
 
-@probe.probe
+@probe
 def module_formats(lib):
     results = []
     for path, stated in ((b"/no/such.xyz", b""), (b"/no/such.xyz", b"qqq"), (b"/no/such", b""), (b"/no/such.xyz", b"so")):
@@ -133,14 +130,14 @@ def module_formats(lib):
     return results
 
 
-@probe.probe
+@probe
 def streams(lib):
     out = VOID(9)
     codes = [lib.TVMStreamCreate(1, 0, ref(out)), lib.TVMStreamFree(1, 0, None), lib.TVMSynchronize(1, 0, None), lib.TVMSetStream(1, 0, None)]
     return [codes, out.value, lib.TVMSynchronize(12, 0, None), error(lib)]
 
 
-@probe.probe
+@probe
 def backtrace(lib):
     lib.TVMGetLastBacktrace.restype = c.c_char_p
     lib.TVMSynchronize(12, 0, None)
@@ -149,13 +146,11 @@ def backtrace(lib):
     return [of_check, lib.TVMGetLastBacktrace()]
 
 
-@probe.probe
+@probe
 def set_error_null(lib):
     lib.TVMAPISetLastError(None)
     return error(lib)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    probe.main(sys.argv[1], sys.argv[2:])
+    main(__doc__)
