@@ -2,7 +2,7 @@
 //!
 //! Ids, texts and answers come from a testee, so everything is escaped. The script creates text nodes, never markup.
 
-use super::{Obligation, evidence, quoted, uncompared};
+use super::{Obligation, evidence, notes, quoted};
 use crate::conformance::plain_text::{is_unseen, script_json};
 use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
@@ -87,9 +87,8 @@ pub(super) fn render(report: &Report<'_>) -> String {
 
 /// Writes the number of cases of each verdict that occurs, and what was not compared.
 fn counts(out: &mut String, report: &Report<'_>) {
-    let totals = report.totals();
     out.push_str("<p class=\"counts\">");
-    for (name, count) in totals.iter().filter(|(_, count)| *count > 0) {
+    for (name, count) in report.totals().iter().filter(|(_, count)| *count > 0) {
         let class = match name {
             "pass" => "good",
             "unsupported" | "skipped" => "faint",
@@ -100,12 +99,11 @@ fn counts(out: &mut String, report: &Report<'_>) {
             "<span class=\"{class}\"><strong>{count}</strong> {name}</span> "
         );
     }
-    let known = match totals.known {
-        0 => String::new(),
-        known => format!("{known} of the failures are known"),
-    };
-    let notes = format!("{known}{}", uncompared(report));
-    let _ = writeln!(out, "{}</p>", escaped(notes.trim_start_matches("; ")));
+    let _ = writeln!(
+        out,
+        "{}</p>",
+        escaped(notes(report).trim_start_matches("; "))
+    );
 }
 
 /// Writes the failures of all chapters, and after them the known ones, folded.

@@ -348,16 +348,12 @@ fn headline(report: &Report<'_>) -> String {
         .iter()
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
-    let mut line = counts.join(", ");
-    if totals.known > 0 {
-        line.push_str(&format!("; {} of the failures are known", totals.known));
-    }
-    line.push_str(&uncompared(report));
-    line
+    counts.join(", ") + &notes(report)
 }
 
-/// Describes the parts that were not compared in passes, because the implementation does not state them.
-fn uncompared(report: &Report<'_>) -> String {
+/// Describes the known failures, and the parts that were not compared in passes because the implementation does not state them. Each note
+/// begins with a semicolon.
+fn notes(report: &Report<'_>) -> String {
     let unstated = report.unstated();
     let list = |of_findings: bool| -> Vec<String> {
         let named = unstated
@@ -367,7 +363,10 @@ fn uncompared(report: &Report<'_>) -> String {
             .map(|(name, count)| format!("{name}: {count}"))
             .collect()
     };
-    let mut line = String::new();
+    let mut line = match report.totals().known {
+        0 => String::new(),
+        known => format!("; {known} of the failures are known"),
+    };
     for (what, list) in [("rejections", list(false)), ("acceptances", list(true))] {
         if !list.is_empty() {
             line.push_str(&format!("; {what} judged without {}", list.join(", ")));

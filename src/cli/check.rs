@@ -97,7 +97,7 @@ fn saved_report(name: &str) -> Result<SavedReport, String> {
     }
 }
 
-/// Returns the form of a report that the ending of a file states.
+/// Returns the format of a report that the extension of a file selects.
 fn form_of(file: &Path) -> Option<ReportFormat> {
     Some(match file.extension()?.to_str()? {
         "html" => ReportFormat::Html,

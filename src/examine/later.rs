@@ -1,6 +1,6 @@
 //! Recognition of files from releases of TVM after 0.27, by their first bytes.
 
-use crate::payload::relay_vm;
+use crate::payload::{LATER, relay_vm};
 use crate::tensor::{Params, TensorRecord};
 
 /// Describes a file whose magic is higher than that of a known form, because TVM increments it when a form changes. Returns `None` for
@@ -16,6 +16,6 @@ pub(super) fn later_magic(bytes: &[u8]) -> Option<String> {
         .into_iter()
         .find(|(_, known)| magic > *known && magic >> 8 == *known >> 8)?;
     Some(format!(
-        "a {form} with an unknown magic, {magic:#018x}; a release after 0.27 may have written it"
+        "a {form} with an unknown magic, {magic:#018x}{LATER}"
     ))
 }

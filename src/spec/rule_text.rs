@@ -168,21 +168,18 @@ pub(crate) fn without_links(text: &str) -> String {
             let (target, after) = after.split_once(')')?;
             (!label.contains('[')).then_some((label, target, after))
         });
-        match target {
-            Some(("decision", target, after)) => {
-                plain.push_str("spec/");
-                plain.push_str(target);
-                rest = after;
-            }
-            Some((label, _, after)) => {
-                plain.push_str(label);
-                rest = after;
-            }
-            None => {
-                plain.push('[');
-                rest = link;
-            }
+        let Some((label, target, after)) = target else {
+            plain.push('[');
+            rest = link;
+            continue;
+        };
+        if label == "decision" {
+            plain.push_str("spec/");
+            plain.push_str(target);
+        } else {
+            plain.push_str(label);
         }
+        rest = after;
     }
     plain.push_str(rest);
     plain

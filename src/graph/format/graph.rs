@@ -140,10 +140,7 @@ impl Graph {
             for input in &node.inputs {
                 known(input)?;
                 GRF_10.demand(Kind::Malformed, input.node < index, || {
-                    format!(
-                        "node {index} reads node {}: expected a node before it",
-                        input.node
-                    )
+                    reads_later(index, *input)
                 })?;
             }
         }
@@ -167,12 +164,7 @@ impl Graph {
                 // GRF-10: releases do not check this. Such a node reads bytes of the previous run, or uninitialized bytes.
                 let offset = where_broken(input.node < index, place);
                 GRF_10
-                    .require(input.node < index, offset, || {
-                        format!(
-                            "node {index} reads node {}: expected a node before it",
-                            input.node
-                        )
-                    })
+                    .require(input.node < index, offset, || reads_later(index, *input))
                     .map_err(|broken| broken.in_field(field()))?;
             }
         }
@@ -217,6 +209,12 @@ impl Graph {
             })
             .map_err(|broken| broken.in_field(field()))
     }
+}
+
+/// Returns the message for node `index`, which reads an entry of itself or of a later node.
+fn reads_later(index: usize, input: NodeEntry) -> String {
+    let node = input.node;
+    format!("node {index} reads node {node}: expected a node before it")
 }
 
 /// Returns the offset for the error. A reference is searched again only if it is wrong.
