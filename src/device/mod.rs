@@ -73,7 +73,7 @@ pub mod vulkan;
 
 pub(crate) use rules::*;
 
-pub(crate) use crate::function::{Error, ErrorKind, Result};
+pub(crate) use crate::function::{Error, Result};
 pub use crate::tensor::{Device, Dtype};
 pub use api::{CopyRequest, DeviceApi};
 pub use attribute::{Attribute, AttributeValue};

@@ -81,6 +81,15 @@ impl From<LoadFailure> for Error {
 /// * its functions are called with the number, types, shapes and devices of arguments that they were compiled for, or reject others;
 /// * the same is true for the device code that it contains, and for everything that it registers with this process.
 ///
+/// # Wrong arguments
+///
+/// What compiled code checks depends on the release that wrote it (FUN-26 to FUN-30). Tried with code of 0.8, 0.19, 0.21 and 0.27:
+///
+/// * A wrong number of arguments, and a tensor of another type, shape or device, fail with an error in all four.
+/// * A number or None instead of a tensor fails with an error from 0.19 on. Code of 0.8 does not check type codes, and ends the process.
+/// * A null description or null data is checked from 0.16 on. Older code ends the process.
+/// * No code checks the alignment of `data`. Tensors of this crate are aligned.
+///
 /// Read a file that is not trusted with [`crate::blob`] instead, which runs none of its code.
 ///
 /// ```compile_fail,E0133

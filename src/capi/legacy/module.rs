@@ -7,7 +7,7 @@ use crate::module::{self, Module, legacy};
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
-/// Loads a module from a file. `format` is ignored, because the extension decides.
+/// Loads a module from a file in `format`. An empty `format` means the format that the extension states (MOD-32).
 ///
 /// # Safety
 ///

@@ -1,6 +1,6 @@
 //! Places of sessions in the session table of this process.
 
-use crate::device::{Error, ErrorKind, Result};
+use crate::function::{Error, ErrorKind, Result};
 use std::sync::{Mutex, PoisonError};
 
 /// Number of places, as in upstream's table; the place is part of the device type (DEV-57).

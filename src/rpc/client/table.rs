@@ -5,7 +5,8 @@
 
 use super::link::{Link, lock};
 use super::place::PLACES;
-use crate::device::{Device, Error, ErrorKind, Result, Space};
+use crate::device::{Device, Space};
+use crate::function::{Error, ErrorKind, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
