@@ -28,8 +28,8 @@ fn chain() -> (Module, Executor) {
     let module = unsafe { load_library(path, Strictness::Lenient) }
         .unwrap_or_else(|error| panic!("{error}"))
         .module;
-    let factory = GraphExecutorFactory::of(&module).expect("a factory");
-    let cpu = ExecutorDevice::of(Device::CPU).expect("a CPU");
+    let factory = GraphExecutorFactory::from_module(&module).expect("a factory");
+    let cpu = ExecutorDevice::new(Device::CPU).expect("a CPU");
     let executor = factory.create(&module, vec![cpu]).expect("an executor");
     (module, executor)
 }
@@ -114,7 +114,7 @@ fn load_100_mb(bencher: Bencher<'_, '_>) {
         .counter(BytesCount::new(file.len()))
         .bench_local(|| {
             let graph = Graph::read(text, &mut Findings::default()).expect("a graph");
-            let cpu = ExecutorDevice::of(Device::CPU).expect("a CPU");
+            let cpu = ExecutorDevice::new(Device::CPU).expect("a CPU");
             let mut executor =
                 Executor::new(Arc::new(graph), &nothing, vec![cpu]).expect("an executor");
             let mut cursor = Cursor::new(file);

@@ -34,7 +34,7 @@ fn main() {
     let library = golden("chain1000.so");
     // SAFETY: the library is a golden, and is called as it was compiled.
     let model = unsafe { module::load(&library) }.unwrap();
-    let machine = VirtualMachine::of(&model, &[Device::CPU]).unwrap();
+    let machine = VirtualMachine::from_module(&model, &[Device::CPU]).unwrap();
     let input: Any = Tensor::empty(&[4], Dtype::FLOAT32).unwrap().into();
     let vm = fastest(200, || {
         drop(machine.call("main", std::slice::from_ref(&input)).unwrap())

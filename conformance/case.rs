@@ -223,7 +223,7 @@ impl Suite {
     pub fn load(files: &[(&str, &str)]) -> Result<Suite, ParseError> {
         let mut files = files.to_vec();
         // Sorted in dependency order of the chapters, so that the first failure of a report is nearest to the cause.
-        files.sort_by_key(|(file, _)| place(chapter_of(file)));
+        files.sort_by_key(|(file, _)| chapter_position(chapter_of(file)));
         Ok(Suite {
             cases: cases_of(&files).map_err(|problems| ParseError::new(problems.join("\n")))?,
             hash: hash(&files),
@@ -270,7 +270,7 @@ pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>>
         return Err(problems);
     }
     let cases = cases.into_iter().flat_map(|case| {
-        let derived = [case.backwards(), truncated::of(&case)];
+        let derived = [case.backwards(), truncated::derive_truncated_case(&case)];
         [case].into_iter().chain(derived.into_iter().flatten())
     });
     Ok(cases.collect())
@@ -281,7 +281,7 @@ fn chapter_of(file: &str) -> &str {
 }
 
 /// Returns the position of a chapter in dependency order. Unknown chapters come last.
-fn place(chapter: &str) -> usize {
+fn chapter_position(chapter: &str) -> usize {
     let known = crate::conformance::CHAPTERS;
     let place = known.iter().position(|known| known.name == chapter);
     place.unwrap_or(known.len())

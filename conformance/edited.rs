@@ -9,7 +9,7 @@ pub(in crate::conformance) const INPUTS: &str =
 
 /// Reads `{"file": .., "put": [[offset, hex], ..], "cut": length}`: a golden file with some bytes replaced, or its beginning. One
 /// file serves many cases, each of which breaks one thing in it.
-pub(super) fn bytes(input: &Map<String, Value>) -> Result<Vec<u8>, String> {
+pub(super) fn read_edited_bytes(input: &Map<String, Value>) -> Result<Vec<u8>, String> {
     // If a misspelled key were ignored, the case would use the unedited file.
     if input
         .keys()

@@ -114,7 +114,7 @@ impl KnownFailures {
 
     /// Returns the entries that apply to an implementation. One that names no release may belong to any.
     #[must_use]
-    pub fn about(&self, identity: &Identity) -> KnownFailures {
+    pub fn applicable_to(&self, identity: &Identity) -> KnownFailures {
         let Identity {
             name,
             version,

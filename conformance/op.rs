@@ -128,7 +128,7 @@ pub(crate) fn data(args: &Value) -> Result<Vec<u8>, OpError> {
 }
 
 /// Returns fields as JSON: begin, end, name, rule, and a readable value.
-pub(crate) fn listed(spans: &[Span]) -> Value {
+pub(crate) fn fields_to_json(spans: &[Span]) -> Value {
     spans
         .iter()
         .map(|span| json!([span.start, span.end, span.field, span.rule.id(), span.value]))
@@ -136,7 +136,7 @@ pub(crate) fn listed(spans: &[Span]) -> Value {
 }
 
 /// Returns the violation of a value without its offset, because the caller never sees the bytes.
-pub(crate) fn of_value(broken: Violation) -> Violation {
+pub(crate) fn without_offset(broken: Violation) -> Violation {
     let rejected = broken.rule().rejected(broken.kind(), broken.message());
     rejected.in_field(broken.field())
 }

@@ -47,13 +47,13 @@ impl Parts {
 
     /// Returns the intersection.
     #[must_use]
-    pub fn and(self, other: Parts) -> Parts {
+    pub fn intersection(self, other: Parts) -> Parts {
         Parts(self.0 & other.0)
     }
 
     /// Returns whether it contains all of `other`.
     pub fn has(self, other: Parts) -> bool {
-        self.and(other) == other
+        self.intersection(other) == other
     }
 
     /// Returns whether it is empty.

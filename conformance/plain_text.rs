@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 const LONGEST: usize = 4000;
 
 /// Returns `text` shortened, with all invisible characters escaped except line breaks.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn sanitize(text: &str) -> String {
     escaped(text, |letter| letter == '\n')
 }
 
 /// Returns [`plain`] text on one line.
-pub(super) fn line_of(text: &str) -> String {
+pub(super) fn sanitize_line(text: &str) -> String {
     escaped(text, |_| false)
 }
 

@@ -11,7 +11,7 @@ use super::case::{Case, Suite};
 use super::known::{self, KnownFailure, KnownFailures};
 use super::op::Op;
 use super::parts::Parts;
-use super::plain_text::line_of;
+use super::plain_text::sanitize_line;
 use super::verdict::{Judgement, Verdict};
 use crate::release::ParseError;
 pub use outcome::{CaseOutcome, Report, VerdictCounts};
@@ -65,15 +65,15 @@ impl Default for Run {
 
 impl Run {
     /// Returns the run with the known failures of this implementation, whose release is only known after hello.
-    fn about(&self, identity: &Identity) -> Run {
+    fn with_known_failures_of(&self, identity: &Identity) -> Run {
         Run {
-            known: self.known.about(identity),
+            known: self.known.applicable_to(identity),
             ..self.clone()
         }
     }
 
     /// Returns the verdict of a case without an answer, if a signal has ended the run.
-    fn ended(&self) -> Option<Verdict> {
+    fn interrupted_verdict(&self) -> Option<Verdict> {
         let by = self.end.get()?;
         Some(Verdict::Skipped(format!("not tried: {by} ended the run")))
     }
@@ -81,7 +81,7 @@ impl Run {
     /// Returns the entry that excuses this verdict, if it fails the run.
     fn excuse(&self, case: &Case, verdict: &Verdict) -> Option<&KnownFailure> {
         let entry = || self.known.excuse(&case.id, verdict, &self.today);
-        fails(verdict, self).then(entry).flatten()
+        counts_as_failure(verdict, self).then(entry).flatten()
     }
 }
 
@@ -171,7 +171,7 @@ pub fn run_parallel<'a>(
         });
         let done = done.inspect_err(|why| {
             // A worker that never started must not be waited for. The last worker that leaves reports why no testee is left.
-            queue.leave();
+            queue.remove_worker();
             notify(RunEvent::Without(&why.to_string()));
         });
         if let Ok(worker::WorkSummary {
@@ -246,12 +246,12 @@ fn report<'a>(
 ) -> Report<'a> {
     settled.sort_by_key(|(place, _)| *place);
     let mut results: Vec<_> = settled.into_iter().map(|(_, outcome)| outcome).collect();
-    let run = &run.about(&identity);
+    let run = &run.with_known_failures_of(&identity);
     // A part that is stated once could always be stated. A testee that states it only when it is right must not be compared less.
     for outcome in &mut results {
-        hold(outcome, stated);
+        require_stated_parts(outcome, stated);
         let optional = is_foreign(outcome.case) && leaves_out(&identity, outcome.case);
-        outcome.fails = fails(&outcome.verdict, run) && !optional;
+        outcome.fails = counts_as_failure(&outcome.verdict, run) && !optional;
         outcome.known = run.excuse(outcome.case, &outcome.verdict).cloned();
     }
     let mut problems = run.known.problems(
@@ -274,10 +274,10 @@ fn report<'a>(
 }
 
 /// Checks a pass against the parts that the implementation states elsewhere.
-fn hold(outcome: &mut CaseOutcome<'_>, stated: Parts) {
-    let mut judgement = Judgement::bare(outcome.verdict.clone());
+fn require_stated_parts(outcome: &mut CaseOutcome<'_>, stated: Parts) {
+    let mut judgement = Judgement::without_parts(outcome.verdict.clone());
     judgement.unstated = outcome.unstated;
-    let held = judgement.held_to(outcome.case, stated);
+    let held = judgement.require_parts(outcome.case, stated);
     (outcome.verdict, outcome.unstated) = (held.verdict, held.unstated);
 }
 
@@ -292,7 +292,7 @@ fn is_foreign(case: &Case) -> bool {
 }
 
 /// Returns whether a verdict fails the run, unless it is known.
-fn fails(verdict: &Verdict, run: &Run) -> bool {
+fn counts_as_failure(verdict: &Verdict, run: &Run) -> bool {
     match verdict {
         Verdict::Pass => false,
         verdict => run.complete || verdict.is_failure(),
@@ -301,10 +301,10 @@ fn fails(verdict: &Verdict, run: &Run) -> bool {
 
 /// Escapes the names of a testee for display.
 fn plain_identity(identity: Identity) -> Identity {
-    let all = |names: Vec<String>| names.iter().map(|name| line_of(name)).collect();
+    let all = |names: Vec<String>| names.iter().map(|name| sanitize_line(name)).collect();
     Identity {
-        name: line_of(&identity.name),
-        version: line_of(&identity.version),
+        name: sanitize_line(&identity.name),
+        version: sanitize_line(&identity.version),
         releases: all(identity.releases),
         ops: identity.ops,
     }

@@ -90,7 +90,7 @@ impl CutRange {
 }
 
 /// Returns the case for the truncated inputs of an accepted input.
-pub(super) fn of(case: &Case) -> Option<Case> {
+pub(super) fn derive_truncated_case(case: &Case) -> Option<Case> {
     let Expect::Accept(_) = case.expect else {
         return None;
     };

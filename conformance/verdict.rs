@@ -8,14 +8,14 @@ mod sameness;
 use super::adapter::{Rejection, Reply, view};
 use super::case::{Breach, Case, Expect};
 use super::parts::Parts;
-use super::plain_text::plain;
+use super::plain_text::sanitize;
 use super::target::driver::declines;
 use crate::rule::Level;
 use crate::spec;
 use findings::{judge_findings, listed};
 pub use judgement::Judgement;
 use sameness::difference;
-pub use sameness::{same, short};
+pub use sameness::{short, values_equal};
 
 /// The verdict of one case.
 ///
@@ -115,7 +115,7 @@ impl Verdict {
     }
 
     /// Returns this verdict for one part of a case with several inputs.
-    pub(super) fn of(self, part: &str) -> Verdict {
+    pub(super) fn for_part(self, part: &str) -> Verdict {
         match self {
             Verdict::Fail(mismatch) => Verdict::Fail(AnswerMismatch {
                 expected: format!("of {part}: {}", mismatch.expected),
@@ -166,12 +166,12 @@ pub fn judge(case: &Case, reply: &Reply) -> Judgement {
 fn compare(case: &Case, reply: &Reply) -> Judgement {
     let verdict = match (reply, &case.expect) {
         // Missing answers come first, because they never pass.
-        (Reply::Unsupported(why), _) => Verdict::Unsupported(plain(why)),
-        (Reply::Skipped(why), _) => Verdict::Skipped(plain(why)),
-        (Reply::Crash(how), _) => Verdict::Crash(plain(how)),
-        (Reply::Hang(how), _) => Verdict::Hang(plain(how)),
-        (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(plain(how)),
-        (Reply::ProtocolError(how), _) => Verdict::ProtocolError(plain(how)),
+        (Reply::Unsupported(why), _) => Verdict::Unsupported(sanitize(why)),
+        (Reply::Skipped(why), _) => Verdict::Skipped(sanitize(why)),
+        (Reply::Crash(how), _) => Verdict::Crash(sanitize(how)),
+        (Reply::Hang(how), _) => Verdict::Hang(sanitize(how)),
+        (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(sanitize(how)),
+        (Reply::ProtocolError(how), _) => Verdict::ProtocolError(sanitize(how)),
         // Even if a case leaves the answer open, the testee must survive it, so a crash is a failure.
         (Reply::Ok { .. } | Reply::Shown { .. } | Reply::Reject(_), Expect::Either) => {
             Verdict::Pass
@@ -186,7 +186,7 @@ fn compare(case: &Case, reply: &Reply) -> Judgement {
                     // Only a worker of this program sends views. An unknown name is a fault of the two programs, not of the
                     // runtime.
                     let wrong = format!("`{view}` is not a view of the expected answer");
-                    Verdict::ProtocolError(plain(&wrong))
+                    Verdict::ProtocolError(sanitize(&wrong))
                 }
             }
         }
@@ -200,11 +200,13 @@ fn compare(case: &Case, reply: &Reply) -> Judgement {
         }
         // TGT-88: a generator that names an operator without code does not support it, which is not wrong.
         (Reply::Reject(rejection), Expect::Accept(_)) if declines(&case.op, rejection) => {
-            Verdict::Unsupported(plain(&rejection.message))
+            Verdict::Unsupported(sanitize(&rejection.message))
         }
-        (Reply::Reject(rejection), Expect::Accept(_)) => {
-            fail("acceptance".to_owned(), worded(rejection), rejection.offset)
-        }
+        (Reply::Reject(rejection), Expect::Accept(_)) => fail(
+            "acceptance".to_owned(),
+            describe_rejection(rejection),
+            rejection.offset,
+        ),
         // A LIMIT binds only this crate. An implementation that accepts more has no such bound, and breaks nothing.
         (Reply::Ok { .. } | Reply::Shown { .. }, Expect::Reject(_)) if is_bound(case) => {
             Verdict::Unsupported(format!("has no bound of {}", case.rules.join(", ")))
@@ -218,24 +220,24 @@ fn compare(case: &Case, reply: &Reply) -> Judgement {
             return judge_rejection(case, breach, rejection);
         }
     };
-    Judgement::bare(verdict)
+    Judgement::without_parts(verdict)
 }
 
 /// Judges the rejection of an invalid input: each part that the testee states is compared, and a wrong one fails the case.
 fn judge_rejection(case: &Case, breach: &Breach, rejection: &Rejection) -> Judgement {
-    let mut judgement = Judgement::bare(Verdict::Pass);
+    let mut judgement = Judgement::without_parts(Verdict::Pass);
     let mut right = true;
     let kind = Some(breach.kind.name());
     let field = breach.field.as_deref();
     let rule = Some(breach.rule.as_str());
     // Every part is compared, even after a wrong one, because the report counts the stated parts.
-    right &= judgement.part(Parts::KIND, kind, rejection.kind.as_deref());
-    right &= judgement.part(Parts::RULE, rule, rejection.rule.as_deref());
-    right &= judgement.part(Parts::OFFSET, breach.offset, rejection.offset);
-    right &= judgement.part(Parts::FIELD, field, rejection.field.as_deref());
+    right &= judgement.compare_part(Parts::KIND, kind, rejection.kind.as_deref());
+    right &= judgement.compare_part(Parts::RULE, rule, rejection.rule.as_deref());
+    right &= judgement.compare_part(Parts::OFFSET, breach.offset, rejection.offset);
+    right &= judgement.compare_part(Parts::FIELD, field, rejection.field.as_deref());
     if !right {
         let at = rejection.offset.or(breach.offset);
-        judgement.verdict = fail(expected(case), worded(rejection), at);
+        judgement.verdict = fail(expected(case), describe_rejection(rejection), at);
     }
     judgement
 }
@@ -255,7 +257,7 @@ fn is_encode(case: &Case) -> bool {
 fn fail(expected: String, actual: String, offset: Option<u64>) -> Verdict {
     Verdict::Fail(AnswerMismatch {
         expected,
-        actual: plain(&actual),
+        actual: sanitize(&actual),
         offset,
     })
 }
@@ -268,14 +270,14 @@ pub(super) fn expected(case: &Case) -> String {
         Expect::Either => "any answer".to_owned(),
         Expect::Reject(breach) => {
             let tags = format!("{}, {}", breach.kind, breach.rule);
-            let place = placed(breach.offset, breach.field.as_deref());
+            let place = describe_location(breach.offset, breach.field.as_deref());
             format!("rejection ({tags}){place}")
         }
     }
 }
 
 /// Describes a rejection as the testee stated it.
-fn worded(rejection: &Rejection) -> String {
+fn describe_rejection(rejection: &Rejection) -> String {
     let kind = rejection.kind.as_deref().into_iter();
     let rule = rejection.rule.as_deref().into_iter();
     let tags: Vec<&str> = kind.chain(rule).collect();
@@ -284,12 +286,12 @@ fn worded(rejection: &Rejection) -> String {
     } else {
         format!(" ({})", tags.join(", "))
     };
-    let place = placed(rejection.offset, rejection.field.as_deref());
+    let place = describe_location(rejection.offset, rejection.field.as_deref());
     format!("rejection{tags}{place}: {}", rejection.message)
 }
 
 /// Describes a place; empty without a place.
-fn placed(offset: Option<u64>, field: Option<&str>) -> String {
+fn describe_location(offset: Option<u64>, field: Option<&str>) -> String {
     let at = offset.map_or(String::new(), |offset| format!(" at byte {offset:#x}"));
     field.map_or(at.clone(), |field| format!("{at} in {field}"))
 }

@@ -22,7 +22,7 @@ fn main() -> tvmspec::Result<()> {
 
     // SAFETY: the user of a model trusts its code.
     let model = unsafe { tvmspec::module::load(path) }?;
-    let machine = VirtualMachine::of(&model, &[Device::CPU])?;
+    let machine = VirtualMachine::from_module(&model, &[Device::CPU])?;
     let output = machine.call("main", (&input,))?;
 
     println!("{}", tvmspec::object::repr::repr(output.view())?);

@@ -3,7 +3,7 @@
 use super::{Identity, Oddity, Rejection, Reply, Testee};
 use crate::conformance::CHAPTERS;
 use crate::conformance::op::{Answer, Handler, Op, OpError};
-use crate::conformance::runtime::{ourselves, ourselves_before_0_21};
+use crate::conformance::runtime::{ffi_api_of_this_crate, legacy_api_of_this_crate};
 use crate::release::Release;
 use crate::rule::Violation;
 use serde_json::Value;
@@ -51,11 +51,11 @@ impl Testee for BuiltinTestee {
             Some(Op {
                 run: Handler::Driven(drive),
                 ..
-            }) => whole(drive(ourselves(), args)),
+            }) => complete_findings(drive(ffi_api_of_this_crate(), args)),
             Some(Op {
                 run: Handler::Legacy(drive),
                 ..
-            }) => whole(drive(ourselves_before_0_21(), args)),
+            }) => complete_findings(drive(legacy_api_of_this_crate(), args)),
             Some(Op {
                 run: Handler::Foreign(_),
                 ..
@@ -72,7 +72,7 @@ impl Testee for BuiltinTestee {
 
 /// Completes an answer that came through a C interface, which has no findings. For this crate, a missing list means that there are
 /// none.
-fn whole(reply: Result<Reply, Reply>) -> Reply {
+fn complete_findings(reply: Result<Reply, Reply>) -> Reply {
     match reply {
         Ok(Reply::Ok {
             value,

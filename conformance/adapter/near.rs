@@ -1,7 +1,7 @@
 //! Suggestions for misspelled words.
 
 /// Returns `; near is `blob.decode`` with the known word of the smallest edit distance, if at least half of its letters match.
-pub(super) fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub(super) fn suggest_spelling<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     // The given word may have any length, and the known ones are short.
     let word: String = word.chars().take(64).collect();
     let distances = known

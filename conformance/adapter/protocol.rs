@@ -9,7 +9,7 @@
 //! <- {"id":1,"unsupported":"why"}
 //! ```
 
-use super::near::near;
+use super::near::suggest_spelling;
 use super::{Identity, Reply, Testee};
 use crate::conformance::CHAPTERS;
 use crate::release::Release;
@@ -239,7 +239,7 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
         .as_object()
         .ok_or("the answer to hello is not a JSON object")?;
     if let Some(key) = members.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        let near = near(key, KEYS);
+        let near = suggest_spelling(key, KEYS);
         return Err(format!(
             "the answer to hello has an unknown member `{key}`{near}"
         ));
@@ -276,7 +276,7 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
     for release in &releases {
         if release.parse::<Release>().is_err() {
             let known: Vec<String> = Release::all().map(|known| known.to_string()).collect();
-            let near = near(release, known.iter().map(String::as_str));
+            let near = suggest_spelling(release, known.iter().map(String::as_str));
             return Err(format!(
                 "hello names the release `{release}`, which there is not{near}"
             ));
@@ -285,7 +285,7 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
     for op in &ops {
         let known = || CHAPTERS.iter().flat_map(|chapter| chapter.ops());
         if !known().any(|known| known.name == op) {
-            let near = near(op, known().map(|known| known.name));
+            let near = suggest_spelling(op, known().map(|known| known.name));
             return Err(format!(
                 "hello names the operation `{op}`, which no chapter documents{near}"
             ));

@@ -31,7 +31,7 @@ use crate::rpc::transport::Transport;
 use crate::rpc::{Hello, HelloAnswer};
 use pool::Pool;
 use serde_json::{Value, json};
-use spelled::{Seat, Spelled, spelled};
+use spelled::{Seat, Spelled, parse_address};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -77,7 +77,7 @@ impl LiveServer {
             seat,
             wait,
             release,
-        } = spelled(scheme, text)?;
+        } = parse_address(scheme, text)?;
         let source = match scheme {
             POOL => ServerSource::Pool(Pool::open(seat, wait)?),
             _ => ServerSource::Server(seat),
@@ -331,5 +331,5 @@ fn shown(played: &Result<Value, Reply>) -> String {
 
 /// Checks the spelling without connecting.
 pub(super) fn parse(scheme: &str, text: &str) -> Result<(), String> {
-    spelled(scheme, text).map(drop)
+    parse_address(scheme, text).map(drop)
 }

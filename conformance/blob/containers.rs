@@ -39,7 +39,7 @@ pub(crate) const OPS: &[Op] = &[
 
 /// Runs `blob.form` (BLOB-69), which looks at the first bytes, as for a file that is still arriving.
 fn form(args: &Value) -> Result<Answer, OpError> {
-    let name = FileForm::of(&data(args)?).name();
+    let name = FileForm::detect(&data(args)?).name();
     Ok(Answer::new(name.into(), Findings::default()))
 }
 
@@ -115,7 +115,7 @@ fn roles(part: &ContainerPart<'_>) -> Value {
 fn linked(args: &Value) -> Result<Answer, OpError> {
     let data = data(args)?;
     let made = made_for(&data);
-    let linkage = linkage(FileForm::of(&data), &data);
+    let linkage = linkage(FileForm::detect(&data), &data);
     let machine = made.as_ref().and_then(|made| made.machine.as_ref());
     let value = json!({
         "system": made.as_ref().map(|made| made.system),

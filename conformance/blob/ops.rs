@@ -74,8 +74,9 @@ fn partial(args: &Value) -> Result<Answer, OpError> {
 
 /// Runs `blob.encode`, which returns the bytes. BLOB-17 rejects content that the layout cannot express.
 fn encode(args: &Value) -> Result<Answer, OpError> {
-    let blob = Blob::from_json(args.get("value").unwrap_or(&Value::Null)).map_err(op::of_value)?;
-    let bytes = blob.write().map_err(op::of_value)?;
+    let blob =
+        Blob::from_json(args.get("value").unwrap_or(&Value::Null)).map_err(op::without_offset)?;
+    let bytes = blob.write().map_err(op::without_offset)?;
     Ok(Answer::new(op::base64(&bytes), Findings::default()))
 }
 
@@ -105,7 +106,7 @@ fn fields(args: &Value) -> Result<Answer, OpError> {
     // An unknown layout must be an error, not a blob without fields.
     layout(args, &data)?;
     let spans = trace("blob.fields", &data, args);
-    Ok(Answer::new(op::listed(&spans), Findings::default()))
+    Ok(Answer::new(op::fields_to_json(&spans), Findings::default()))
 }
 
 /// Returns the fields of a blob, also inside payloads, as far as it can be read.

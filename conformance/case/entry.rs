@@ -122,7 +122,7 @@ pub(in crate::conformance) fn read(
         return Err("a reject case, and only that, names its `parent`".to_owned());
     }
     let mut rules = case.rules.iter().filter_map(|id| spec::rule(id));
-    if case.own && rules.all(|rule| rule.here().is_empty()) {
+    if case.own && rules.all(|rule| rule.decisions().is_empty()) {
         return Err(
             "`own` marks a case for a paragraph `Here:`, but no rule of the case has such a paragraph".to_owned(),
         );
@@ -189,7 +189,7 @@ fn id_of(chapter: &str, id: String) -> Result<String, String> {
 /// Reads the input of a case: bytes in hex or from a file, bytes with edits, or a value.
 fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
     if let Some(edited) = input.and_then(Value::as_object).filter(|all| all.len() > 1) {
-        return edited::bytes(edited).map(CaseInput::Hex);
+        return edited::read_edited_bytes(edited).map(CaseInput::Hex);
     }
     let (key, value) = only_entry(input).ok_or(INPUTS)?;
     match (key, value) {

@@ -100,7 +100,7 @@ pub(super) fn returning(code: c_int) -> DeviceTable {
 }
 
 /// Returns the device of a table that is never freed.
-pub(super) fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
+pub(super) fn device_from_table(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
     // SAFETY: a complete table that is never freed, as `to_api` requires.
     let api = unsafe { c_table::to_api(Box::leak(Box::new(table))) };
     api.ok_or_else(|| Failure::Broken("a whole table is not a device".into()))

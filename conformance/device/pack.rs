@@ -58,7 +58,7 @@ pub(super) fn pack(args: &Value) -> Result<Answer, OpError> {
         // Types are read before the arguments, because DEV-53 rejects a type when the function is looked up, before any call.
         let types: Vec<ArgType> = types
             .iter()
-            .map(|dtype| ArgType::of(*dtype))
+            .map(|dtype| ArgType::from_dtype(*dtype))
             .collect::<DeviceResult<_>>()?;
         Packed::new(&types, &args)
     };

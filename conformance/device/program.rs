@@ -99,7 +99,7 @@ impl Program<'_> {
                 match stop {
                     Stop::Failed(error) => Failure::Broken(at(&error)).into(),
                     Stop::Judged(Failure::Broken(how)) => Failure::Broken(at(&how)).into(),
-                    other => other.at(format_args!("step {number} ({step}): ")),
+                    other => other.with_location(format_args!("step {number} ({step}): ")),
                 }
             })?;
         }

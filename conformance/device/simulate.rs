@@ -69,7 +69,11 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
                 Some(broken) => json!({"reject": broken.kind().name(), "rule": broken.rule().id()}),
                 None => json!({"failed": error.message()}),
             },
-            Err(stop) => return Err(unsupported(stop.at(format_args!("step {number} ")))),
+            Err(stop) => {
+                return Err(unsupported(
+                    stop.with_location(format_args!("step {number} ")),
+                ));
+            }
         });
     }
     Ok(value(simulation.end(results)))

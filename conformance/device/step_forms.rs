@@ -62,7 +62,7 @@ pub(super) fn check(step: &[Value]) -> Result<(), Stop> {
     let mut checked = Err(Stop::Malformed(format!("`{op}`: there is no such step")));
     for form in FORMS {
         if form.split(' ').next() == Some(op) && checked.is_err() {
-            let of_form = |stop: Stop| stop.at(format_args!("`{form}`: "));
+            let of_form = |stop: Stop| stop.with_location(format_args!("`{form}`: "));
             checked = check_arguments(form, args).map_err(of_form);
         }
     }

@@ -31,7 +31,7 @@ pub(super) type StepResult = Result<Value, Stop>;
 
 impl Stop {
     /// Prefixes the message about a wrong step with its place.
-    pub(super) fn at(self, place: impl fmt::Display) -> Stop {
+    pub(super) fn with_location(self, place: impl fmt::Display) -> Stop {
         match self {
             Stop::Malformed(why) => Stop::Malformed(format!("{place}{why}")),
             other => other,
@@ -63,7 +63,7 @@ impl Step {
         let malformed = || Stop::Malformed(format!("{steps} is not a list of steps"));
         let steps = steps.as_array().ok_or_else(malformed)?;
         let numbered = |(step, number): (&Value, usize)| {
-            Step::read(step).map_err(|stop| stop.at(format_args!("step {number} ")))
+            Step::read(step).map_err(|stop| stop.with_location(format_args!("step {number} ")))
         };
         steps.iter().zip(1..).map(numbered).collect()
     }
@@ -142,7 +142,7 @@ impl StepTensor {
 
     /// Returns its bytes.
     pub(super) fn nbytes(&self) -> Result<usize, Stop> {
-        let nbytes = self.at(Space::NULL, Device::CPU).nbytes();
+        let nbytes = self.tensor_ref(Space::NULL, Device::CPU).nbytes();
         nbytes.ok_or_else(|| Stop::Malformed(format!("a tensor of {:?} has no size", self.shape)))
     }
 
@@ -151,7 +151,7 @@ impl StepTensor {
     }
 
     /// Returns the tensor in the form of the interface.
-    fn at(&self, data: Space, device: Device) -> TensorRef<'_> {
+    fn tensor_ref(&self, data: Space, device: Device) -> TensorRef<'_> {
         TensorRef {
             data,
             device,
@@ -232,7 +232,7 @@ impl<'a> NamedCalls<'a> {
             }
             "size" => {
                 let of = StepTensor::read(step.value(1)?)?;
-                let tensor = of.at(Space::NULL, device);
+                let tensor = of.tensor_ref(Space::NULL, device);
                 Ok(json!(api.data_size(&tensor, step.name(2))?))
             }
             "free" => {
@@ -255,8 +255,8 @@ impl<'a> NamedCalls<'a> {
                 let to = StepTensor::read(step.value(2)?)?;
                 let (source, source_device) = self.space(Some(from.name()?));
                 let (target, target_device) = self.space(Some(to.name()?));
-                let source = from.at(source, source_device);
-                let target = to.at(target, target_device);
+                let source = from.tensor_ref(source, source_device);
+                let target = to.tensor_ref(target, target_device);
                 let stream = self.stream(step.name(3))?;
                 // SAFETY: programs state tensors that their spaces hold.
                 done(unsafe { api.copy_tensor(&source, &target, stream) })

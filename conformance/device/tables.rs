@@ -1,7 +1,7 @@
 //! A device in a table of C functions, in both directions.
 
 use super::CodedProgram;
-use super::failing_table::{FAILED, as_a_table, behind, returning, wordless};
+use super::failing_table::{FAILED, as_a_table, device_from_table, returning, wordless};
 use super::recorder::Recorder;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::c_table::{self, CopyBytes, DeviceTable};
@@ -56,7 +56,7 @@ const NOTHING: CopyRequest = CopyRequest {
 /// Runs `device/table-that-fails` (DEV-02).
 fn fails() -> Outcome {
     let device = Device::ext_dev(0);
-    let api = behind(returning(FAILED))?;
+    let api = device_from_table(returning(FAILED))?;
     let default = Stream::DEFAULT;
     let results = [
         ("set_device", api.set_device(device)),
@@ -86,7 +86,7 @@ fn fails() -> Outcome {
             last_error,
             ..returning(FAILED)
         };
-        let failed = behind(table)?.sync(device, default).err();
+        let failed = device_from_table(table)?.sync(device, default).err();
         let text = failed.map(|error| error.message().to_owned());
         let expected = "a device of C: sync failed with 7".to_owned();
         expect(text, Some(expected), "a failure without a text")?;
@@ -97,7 +97,7 @@ fn fails() -> Outcome {
 /// Runs `device/table-without-streams` (DEV-21).
 fn without_streams() -> Outcome {
     let device = Device::ext_dev(0);
-    let api = behind(DeviceTable {
+    let api = device_from_table(DeviceTable {
         create_stream: None,
         free_stream: None,
         sync_streams: None,
@@ -112,7 +112,7 @@ fn without_streams() -> Outcome {
 
 /// Runs `device/table-answers` (DEV-08).
 fn answers() -> Outcome {
-    let api = behind(returning(0))?;
+    let api = device_from_table(returning(0))?;
     let expected = [
         AttributeValue::None,
         AttributeValue::Int(5),
@@ -265,7 +265,7 @@ fn own_devices() -> Outcome {
     // SAFETY: the address of a table of this library, which is never freed.
     let table = unsafe { &*pointer.cast::<DeviceTable>() };
     expect(table.magic, c_table::MAGIC, "the first bytes")?;
-    let api = behind(*table)?;
+    let api = device_from_table(*table)?;
     let space = api.alloc(Device::CPU, 100, 512, Dtype::UINT8)?;
     let aligned = space.address().is_multiple_of(512);
     // SAFETY: allocated above, freed once.

@@ -8,10 +8,10 @@ use crate::value::{AnyPayload, Header, RawAny, index};
 
 /// Returns the function `name`: the one of the runtime if it provides one, otherwise a C callback.
 pub(super) fn function(api: &'static FfiApi, name: &str) -> Result<OwnedValue, Reply> {
-    match brought(api, name) {
+    match provided_function(api, name) {
         Some(function) => Ok(function),
         None if name == "itself" => Ok(itself(api)?),
-        None => Ok(callback(api, known(name)?.body)?),
+        None => Ok(callback(api, find_suite_function(name)?.body)?),
     }
 }
 
@@ -20,19 +20,19 @@ pub(super) fn converting(api: &'static FfiApi, name: &str) -> Result<OwnedValue,
     let is_typed = KNOWN
         .iter()
         .any(|known| known.name == name && known.parameters.is_some());
-    if is_typed && brought(api, name).is_none() {
+    if is_typed && provided_function(api, name).is_none() {
         return Err(unsupported("a callback in C converts nothing"));
     }
     function(api, name)
 }
 
 /// Returns the function of the cases that the runtime itself provides, if any.
-pub(super) fn brought(api: &'static FfiApi, name: &str) -> Option<OwnedValue> {
-    api.brought(&format!("function.{name}"))
+pub(super) fn provided_function(api: &'static FfiApi, name: &str) -> Option<OwnedValue> {
+    api.suite_function(&format!("function.{name}"))
 }
 
 /// Finds the C callback for the function of `spec/function.md` with this name.
-pub(super) fn known(name: &str) -> Result<&'static SuiteFunction, Reply> {
+pub(super) fn find_suite_function(name: &str) -> Result<&'static SuiteFunction, Reply> {
     if name == "panic" {
         return Err(unsupported(
             "a callback in C has no panic; only a function of the runtime's own could",

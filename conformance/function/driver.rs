@@ -4,7 +4,7 @@
 //! function before its body. Arguments are converted as in `value.convert`, and their number is checked by a typed function with as many
 //! parameters.
 
-use super::callbacks::{brought, callback, function, known};
+use super::callbacks::{callback, find_suite_function, function, provided_function};
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
@@ -29,10 +29,10 @@ fn prepared(api: &'static FfiApi, args: &Value) -> Result<(OwnedValue, Vec<Owned
             None => make(api, form)?,
         });
     }
-    if let Some(own) = brought(api, name) {
+    if let Some(own) = provided_function(api, name) {
         return Ok((own, list));
     }
-    let function = known(name)?;
+    let function = find_suite_function(name)?;
     if let Some(parameters) = function.parameters {
         if list.len() != parameters.len() {
             counted(api, parameters.len(), &list)?;
@@ -146,7 +146,7 @@ pub(in crate::conformance) fn error(api: &'static FfiApi, args: &Value) -> Resul
         add_frame(api, &error, frame)?;
     }
     // The error is made again by the interface of the runtime itself, if there is one.
-    let error = match api.brought("error.again") {
+    let error = match api.suite_function("error.again") {
         Some(again) => api.call(&again, &[error.raw])?,
         None => error,
     };
@@ -183,7 +183,7 @@ pub(in crate::conformance) fn error(api: &'static FfiApi, args: &Value) -> Resul
 fn add_frame(api: &'static FfiApi, error: &OwnedValue, frame: &Value) -> Result<(), Reply> {
     let text = |at: usize| frame.get(at).and_then(Value::as_str).unwrap_or_default();
     let (file, function, line) = (text(0), text(2), number_of(frame.get(1))?);
-    let add = api.brought("error.frame");
+    let add = api.suite_function("error.frame");
     let add = add.ok_or_else(|| unsupported("this runtime has no function that adds a frame"))?;
     let [file, function] = [api.text(file)?, api.text(function)?];
     api.call(&add, &[error.raw, file.raw, int_arg(line), function.raw])?;

@@ -292,7 +292,7 @@ struct LegacyCode(c_int);
 impl CResult<LegacyFrame<'_>> for LegacyCode {
     type Answer = CAnswer;
 
-    fn shown(self, frame: &mut LegacyFrame<'_>) -> CAnswer {
+    fn into_answer(self, frame: &mut LegacyFrame<'_>) -> CAnswer {
         match self.0 {
             0 => (frame.show)(frame),
             code => (json!({"code": code}), 0),
@@ -303,7 +303,7 @@ impl CResult<LegacyFrame<'_>> for LegacyCode {
 impl CResult<LegacyFrame<'_>> for () {
     type Answer = CAnswer;
 
-    fn shown(self, frame: &mut LegacyFrame<'_>) -> CAnswer {
+    fn into_answer(self, frame: &mut LegacyFrame<'_>) -> CAnswer {
         (frame.show)(frame)
     }
 }
@@ -316,7 +316,7 @@ struct EarlierResult(RawHandle);
 impl CResult<LegacyFrame<'_>> for EarlierResult {
     type Answer = CAnswer;
 
-    fn shown(self, _: &mut LegacyFrame<'_>) -> CAnswer {
+    fn into_answer(self, _: &mut LegacyFrame<'_>) -> CAnswer {
         handle(self.0)
     }
 }

@@ -4,7 +4,9 @@ use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::show;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, int_arg};
-use crate::conformance::runtime::ffi::{Reply, accepted, alone, fresh_prefix, unsupported};
+use crate::conformance::runtime::ffi::{
+    Reply, accepted, fresh_prefix, lock_process_state, unsupported,
+};
 use crate::conformance::runtime::number::number_of;
 use crate::value::RawAny;
 use serde_json::{Value, json};
@@ -18,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// states, so a lookup shows which function it found.
 pub(in crate::conformance) fn registry(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     // `finished` counts functions that end on any thread, so no other case may run at the same time.
-    let _alone = alone();
+    let _alone = lock_process_state();
     let prefix = fresh_prefix();
     let results = registered(api, &prefix, args);
     for name in names(api, &prefix)? {
@@ -68,7 +70,7 @@ fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value,
                 .map_or(Ok(Value::Null), |found| ask(&found))?,
             // A lookup reports nothing for a missing name. A function that needs the global does.
             "require" => {
-                if let Some(require) = api.brought("registry.require") {
+                if let Some(require) = api.suite_function("registry.require") {
                     api.call(&require, &[api.text(&name)?.raw])?;
                 }
                 api.call_global("ffi.GetGlobalFuncMetadata", &[api.text(&name)?.raw])?;
@@ -76,7 +78,7 @@ fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value,
                     .map_or(Ok(Value::Null), |found| ask(&found))?
             }
             "provide" => {
-                let provide = api.brought("registry.provide");
+                let provide = api.suite_function("registry.provide");
                 let provide = provide
                     .ok_or_else(|| unsupported("this runtime has no functions that yield"))?;
                 let function = noted_at_its_end(api, number_of(step.get(2))?)?;
@@ -84,7 +86,7 @@ fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value,
                 Value::Null
             }
             "register_safely" => {
-                let register = api.brought("registry.register");
+                let register = api.suite_function("registry.register");
                 let register = register
                     .ok_or_else(|| unsupported("this runtime does not distinguish safe callers"))?;
                 let function = noted_at_its_end(api, number_of(step.get(2))?)?;
@@ -94,7 +96,7 @@ fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value,
                 }
             }
             "register_typed" => {
-                let register = api.brought("registry.register_typed");
+                let register = api.suite_function("registry.register_typed");
                 let register = register
                     .ok_or_else(|| unsupported("this runtime registers no typed functions"))?;
                 match api.call(&register, &[api.text(&name)?.raw]) {
@@ -103,7 +105,7 @@ fn registered(api: &'static FfiApi, prefix: &str, args: &Value) -> Result<Value,
                 }
             }
             "is_safe" => {
-                let find = api.brought("registry.find");
+                let find = api.suite_function("registry.find");
                 let find = find
                     .ok_or_else(|| unsupported("this runtime does not distinguish safe callers"))?;
                 show(api, &api.call(&find, &[api.text(&infixed)?.raw])?)?

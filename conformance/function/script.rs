@@ -8,7 +8,7 @@ use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, bytes_arg, text_arg};
 use crate::conformance::runtime::ffi::{
-    Reply, accepted, alone, bytes, fresh_prefix, unsupported, value_of,
+    Reply, accepted, bytes, fresh_prefix, lock_process_state, unsupported, value_of,
 };
 use crate::value::{AnyPayload, ByteArray, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -94,7 +94,7 @@ struct ScriptArgument {
 fn run(api: &'static FfiApi, args: &Value, folder: Option<PathBuf>) -> Result<Reply, Reply> {
     let steps = value_of(args).as_array();
     let steps = steps.ok_or_else(|| unsupported("`value` is not a list of steps"))?;
-    let _alone = alone();
+    let _alone = lock_process_state();
     let mut script = CallScript {
         api,
         folder,
@@ -127,7 +127,7 @@ impl CallScript {
             Some(name) => self
                 .api
                 .global(name)
-                .or_else(|| self.api.brought(name))
+                .or_else(|| self.api.suite_function(name))
                 .ok_or_else(|| unsupported(format!("this runtime has no function `{name}`")))?,
             None => self.earlier(name)?,
         };

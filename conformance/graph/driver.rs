@@ -92,7 +92,7 @@ pub(in crate::conformance) fn script(
             .any(|pair| pair[0] == json!(counted::KIND));
     let blob = blob(value).map_err(wrong_case)?;
     for (id, tensor) in value["linked"].as_object().into_iter().flatten() {
-        let id = id.parse().map_err(|_| NoNumber::at(&json!(id)))?;
+        let id = id.parse().map_err(|_| NoNumber::for_form(&json!(id)))?;
         let bytes = match tensor {
             Value::Null => None,
             form => Some(bytes_of(&form["data"], dtype_of(form)?).map_err(wrong_case)?),
@@ -110,7 +110,7 @@ pub(in crate::conformance) fn script(
         other: None,
         held: None,
         count: match counts.then(UsageCount::begin).transpose() {
-            Ok(_) if counts && !ours(api) => {
+            Ok(_) if counts && !is_this_crate(api) => {
                 return Err(unsupported("the device that counts is one of this crate"));
             }
             count => count.map_err(|error| Reply::Skipped(error.to_string()))?,
@@ -131,7 +131,7 @@ pub(in crate::conformance) fn script(
                 let has_step = value["steps"]
                     .as_array()
                     .is_some_and(|steps| steps.contains(&json!(["@broken"])));
-                if has_step && !ours(api) {
+                if has_step && !is_this_crate(api) {
                     return Err(unsupported("the error does not name the rule"));
                 }
                 results.extend(has_step.then(own::broken));
@@ -169,8 +169,8 @@ pub(in crate::conformance) fn script(
 /// Returns whether the runtime is this crate.
 ///
 /// Only this crate states the broken rule. For releases only the presence of an error counts, because their messages all differ.
-fn ours(api: &'static LegacyApi) -> bool {
-    api.brought("graph.show").is_some()
+fn is_this_crate(api: &'static LegacyApi) -> bool {
+    api.suite_function("graph.show").is_some()
 }
 
 /// Returns the bytes of `blob`, which is base64 in pieces.
@@ -213,7 +213,7 @@ impl ExecutorScript<'_> {
         let places = pairs.map(|number| Ok(int_arg(number_of(number)?)));
         let places: Vec<LegacyArg> = places.collect::<Result<_, Reply>>()?;
         if devices.iter().any(|pair| pair[0] != json!(1)) {
-            let create = self.api.brought("graph.create");
+            let create = self.api.suite_function("graph.create");
             let create = create
                 .ok_or_else(|| unsupported("the second device is one that this crate simulates"))?;
             args.push(int_arg(debug.into()));
@@ -255,7 +255,7 @@ impl ExecutorScript<'_> {
                 self.become_current(made)
             }
             ("@other", [name, args @ ..]) => {
-                self.second()?;
+                self.second_executor()?;
                 let other = self.other.take();
                 // The second executor is current only for this call, even if the call fails.
                 let before = std::mem::replace(&mut self.current, other);
@@ -265,12 +265,12 @@ impl ExecutorScript<'_> {
             }
             ("@has", [name]) => {
                 let name = name.as_str().unwrap_or_default();
-                let found = self.api.function_of(self.now()?, name, false)?;
+                let found = self.api.function_of(self.current_module()?, name, false)?;
                 Ok(json!(found.is_some()))
             }
-            ("@show", [name]) => Ok(self.named(name)?.shown()),
+            ("@show", [name]) => Ok(self.case_tensor(name)?.shown()),
             ("@fill", [name, data]) => {
-                self.named(name)?.fill(data)?;
+                self.case_tensor(name)?.fill(data)?;
                 Ok(Value::Null)
             }
             ("@hold", [name, args @ ..]) => {
@@ -288,7 +288,7 @@ impl ExecutorScript<'_> {
                     other => other,
                 })
             }
-            ("@broken", []) if ours(self.api) => Ok(self.broken.clone()),
+            ("@broken", []) if is_this_crate(self.api) => Ok(self.broken.clone()),
             ("@broken", []) => Err(unsupported("the error does not name the rule")),
             ("@alive", []) => match &self.count {
                 Some(count) => Ok(count.shown()),
@@ -296,7 +296,7 @@ impl ExecutorScript<'_> {
             },
             ("@own", [name, form]) => {
                 let own = format!("graph.{}", name.as_str().unwrap_or_default());
-                let own = self.api.brought(&own);
+                let own = self.api.suite_function(&own);
                 let own = own.ok_or_else(|| unsupported("no C function exists for this"))?;
                 let form = c_text(&form.to_string());
                 let args = [text_arg(&self.graph), self.kernels.arg(), text_arg(&form)];
@@ -315,11 +315,11 @@ impl ExecutorScript<'_> {
             }
             ("@report", [name]) => times::report(&self.call(name, &[])?.text()?),
             ("@save", []) => {
-                let save = self.api.brought("graph.save");
+                let save = self.api.suite_function("graph.save");
                 let none = || unsupported("no function returns the payload of a module");
                 let saved = self
                     .api
-                    .call(&save.ok_or_else(none)?, &[self.now()?.arg()])?;
+                    .call(&save.ok_or_else(none)?, &[self.current_module()?.arg()])?;
                 Ok(op::base64(saved.bytes().unwrap_or_default()))
             }
             (name, args) => shown(self.api, &self.call(&json!(name), args)?),
@@ -327,14 +327,14 @@ impl ExecutorScript<'_> {
     }
 
     /// Returns the module that steps call, which is the last one that was created.
-    fn now(&self) -> Result<&LegacyValue, Reply> {
+    fn current_module(&self) -> Result<&LegacyValue, Reply> {
         let none = || unsupported("there is no module yet");
         self.current.as_ref().ok_or_else(none)
     }
 
     /// Returns the second executor, which is created when a step first needs it. Most cases have none, and it allocates its own
     /// memory.
-    fn second(&mut self) -> Result<&LegacyValue, Reply> {
+    fn second_executor(&mut self) -> Result<&LegacyValue, Reply> {
         if self.other.is_none() {
             self.other = Some(self.executor()?);
         }
@@ -351,7 +351,7 @@ impl ExecutorScript<'_> {
     }
 
     /// Returns a tensor of the case. It keeps its memory through all steps, so that a case sees later writes of an executor.
-    fn named(&self, name: &Value) -> Result<&ViewedTensor, Reply> {
+    fn case_tensor(&self, name: &Value) -> Result<&ViewedTensor, Reply> {
         let name = name.as_str().unwrap_or_default();
         let none = || unsupported(format!("there is no tensor `{name}`"));
         self.tensors.get(name).ok_or_else(none)
@@ -374,7 +374,7 @@ impl ExecutorScript<'_> {
     /// both.
     fn call(&mut self, name: &Value, args: &[Value]) -> Result<LegacyValue, Reply> {
         let name = name.as_str().unwrap_or_default();
-        let function = self.api.function_of(self.now()?, name, false)?;
+        let function = self.api.function_of(self.current_module()?, name, false)?;
         let none = || Reply::Reject(Rejection::default());
         let function = function.ok_or_else(none)?;
         let made = self.arguments(args)?;
@@ -398,7 +398,9 @@ impl ExecutorScript<'_> {
             _ => return Ok(PreparedArg::Plain(null_arg())),
         };
         Ok(match members.iter().next() {
-            Some((key, name)) if key == "tensor" => PreparedArg::Plain(self.named(name)?.arg()),
+            Some((key, name)) if key == "tensor" => {
+                PreparedArg::Plain(self.case_tensor(name)?.arg())
+            }
             Some((key, Value::Object(params))) if key == "params" => {
                 let file = param_file(params).map_err(|error| unsupported(error.to_string()))?;
                 PreparedArg::bytes(file.as_bytes().to_vec())
@@ -411,7 +413,7 @@ impl ExecutorScript<'_> {
                 PreparedArg::Plain((TVMValue { v_device }, code::DEVICE))
             }
             Some((key, known)) if key == "lookup" => {
-                let make = self.api.brought("graph.lookup");
+                let make = self.api.suite_function("graph.lookup");
                 let make = make.ok_or_else(|| unsupported("no C function makes a lookup"))?;
                 PreparedArg::LegacyValue(
                     self.api
@@ -420,8 +422,8 @@ impl ExecutorScript<'_> {
             }
             Some((key, _)) if key == "graph" => PreparedArg::Plain(text_arg(&self.graph)),
             Some((key, _)) if key == "kernels" => PreparedArg::Plain(self.kernels.arg()),
-            Some((key, _)) if key == "self" => PreparedArg::Plain(self.now()?.arg()),
-            Some((key, _)) if key == "other" => PreparedArg::Plain(self.second()?.arg()),
+            Some((key, _)) if key == "self" => PreparedArg::Plain(self.current_module()?.arg()),
+            Some((key, _)) if key == "other" => PreparedArg::Plain(self.second_executor()?.arg()),
             _ => PreparedArg::Tensor(ViewedTensor::new(self.api, arg)?),
         })
     }

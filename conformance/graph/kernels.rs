@@ -27,13 +27,13 @@ const NAMES: [&str; 5] = ["add1", "add", "two", "touch", "fail"];
 fn kernel(name: &str) -> Option<(&'static str, KernelBody)> {
     Some(match name {
         "add1" => ("add1", |args| {
-            each(args, 1, |values| vec![values.iter().sum::<f32>() + 1.0])
+            map_elements(args, 1, |values| vec![values.iter().sum::<f32>() + 1.0])
         }),
         "add" => ("add", |args| {
-            each(args, 2, |values| vec![values.iter().sum()])
+            map_elements(args, 2, |values| vec![values.iter().sum()])
         }),
         "two" => ("two", |args| {
-            each(args, 1, |values| vec![values[0] + 1.0, values[0] * 2.0])
+            map_elements(args, 1, |values| vec![values[0] + 1.0, values[0] * 2.0])
         }),
         "touch" => ("touch", |_| Ok(())),
         "fail" => ("fail", |_| {
@@ -44,7 +44,11 @@ fn kernel(name: &str) -> Option<(&'static str, KernelBody)> {
 }
 
 /// Computes element by element: the first `inputs` arguments provide the values, the others take the results. `float32` only.
-fn each(args: &[*mut DLTensor], inputs: usize, body: fn(&[f32]) -> Vec<f32>) -> Result<(), Error> {
+fn map_elements(
+    args: &[*mut DLTensor],
+    inputs: usize,
+    body: fn(&[f32]) -> Vec<f32>,
+) -> Result<(), Error> {
     let mut pointers = Vec::new();
     let mut count = usize::MAX;
     for tensor in args {
@@ -103,7 +107,7 @@ pub(super) struct Extras<'a> {
 
 /// Adds a parameter for storage `id` to the library; one without bytes has a null address.
 pub(super) fn link(id: i64, bytes: Option<&[u8]>) {
-    LINKED.with_borrow_mut(|linked| linked.insert(id, bytes.map(AlignedLine::holding)));
+    LINKED.with_borrow_mut(|linked| linked.insert(id, bytes.map(AlignedLine::copy_aligned)));
 }
 
 /// Returns the calls since the last time.

@@ -25,7 +25,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let mut findings = Findings::default();
     let graph = Graph::read_bytes(&data, &mut findings)?;
-    let plan = Plan::of(&graph)?;
+    let plan = Plan::from_graph(&graph)?;
     let mut value = graph.to_json();
     if let Value::Object(members) = &mut value {
         members.insert("entries".into(), graph.entries.len().into());

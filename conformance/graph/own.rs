@@ -210,7 +210,7 @@ fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
                 |_: NoNumber| Error::new("TypeError", format!("case states no device \"{pair}\""));
             number_of(&pair[at]).map_err(wrong)
         };
-        places.push(place(number(0)?, number(1)?)?);
+        places.push(executor_device(number(0)?, number(1)?)?);
     }
     let mut executor = Executor::new(graph, &kernel, places)?;
     for (name, form) in members(&args["inputs"]) {
@@ -278,7 +278,7 @@ fn create(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let module = cast::<Module>(*module)?;
     let mut places = Vec::new();
     for pair in devices.chunks_exact(2) {
-        places.push(place(cast(pair[0])?, cast(pair[1])?)?);
+        places.push(executor_device(cast(pair[0])?, cast(pair[1])?)?);
     }
     let kernel = |name: &str| module.function(name, true);
     let executor = Executor::new(Arc::new(graph), &kernel, places)?;
@@ -286,17 +286,17 @@ fn create(args: &[AnyView<'_>]) -> Result<Any, Error> {
 }
 
 /// Returns a device of a case: the CPU, or a simulated device for `ext_dev`, one per process.
-fn place(kind: i32, id: i32) -> Result<ExecutorDevice, Error> {
+fn executor_device(kind: i32, id: i32) -> Result<ExecutorDevice, Error> {
     static SIMULATED: OnceLock<&'static Simulated> = OnceLock::new();
     if kind == Device::ext_dev(0).kind {
         let api: &'static Simulated =
             SIMULATED.get_or_init(|| Box::leak(Box::new(Simulated::new(1))));
         let api: &'static dyn DeviceApi = api;
         // SAFETY: its memory keeps the rules and is not host memory, like that of every device of this type.
-        return Ok(unsafe { ExecutorDevice::with(Device { kind, id }, api) });
+        return Ok(unsafe { ExecutorDevice::with_api(Device { kind, id }, api) });
     }
     if kind == counted::KIND {
         counted::device()?;
     }
-    ExecutorDevice::of(Device { kind, id })
+    ExecutorDevice::new(Device { kind, id })
 }

@@ -35,7 +35,7 @@ fn executor_kind(kind: String) -> String {
 
 /// Converts a container, whose type is found by trying the functions that take it.
 fn object_shown(api: &'static LegacyApi, result: &LegacyValue) -> Result<Value, Reply> {
-    if let Some(show) = api.brought("graph.show") {
+    if let Some(show) = api.suite_function("graph.show") {
         let text = api.call(&show, &[result.arg()])?.text()?;
         return serde_json::from_str(&text).map_err(|wrong| unsupported(wrong.to_string()));
     }

@@ -46,7 +46,7 @@ impl ViewedTensor {
             .tensor()
             .ok_or_else(|| unsupported("no tensor was made"))?;
         let view = Box::new(DLTensor {
-            ndim: c_int::try_from(shape.len()).map_err(|_| NoNumber::at(&form["shape"]))?,
+            ndim: c_int::try_from(shape.len()).map_err(|_| NoNumber::for_form(&form["shape"]))?,
             dtype,
             shape: shape.as_mut_ptr(),
             strides: strides

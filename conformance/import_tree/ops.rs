@@ -1,7 +1,9 @@
 //! Operations of chapter `import_tree`.
 
 use crate::conformance::module::loading;
-use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed, of_value};
+use crate::conformance::op::{
+    Answer, Handler, Op, OpError, base64, data, fields_to_json, without_offset,
+};
 use crate::import_tree::{Algorithm, ImportTree, json, order};
 use crate::rule::Findings;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -34,7 +36,7 @@ pub(crate) const OPS: &[Op] = &[
 /// Runs `import_tree.fields`, which returns the place of each number of both vectors.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let spans = trace("import_tree.fields", &data(args)?, args);
-    Ok(Answer::new(listed(&spans), Findings::default()))
+    Ok(Answer::new(fields_to_json(&spans), Findings::default()))
 }
 
 /// Returns the fields of both vectors, as far as they can be read.
@@ -67,7 +69,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
     let mut findings = Findings::default();
     let value = args.get("value").unwrap_or(&Value::Null);
     let tree = json::to_tree(value, &mut findings)?;
-    let tree = tree.map_err(of_value)?;
+    let tree = tree.map_err(without_offset)?;
     let mut out = Writer::new();
     tree.write(&mut out);
     Ok(Answer::new(base64(&out.into_bytes()), findings))

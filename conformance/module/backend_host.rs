@@ -41,7 +41,7 @@ impl BackendHost for FfiApi {
 
     /// Uses a Rust function for our own runtime, because the pool of a process may already run (MOD-20).
     fn configure(&'static self, workers: i64) -> Result<(), Reply> {
-        match self.brought("threads.configure") {
+        match self.suite_function("threads.configure") {
             Some(configure) => self.call(&configure, &[int_arg(workers)])?,
             // The first number is the kind of cores.
             None => {
@@ -68,11 +68,11 @@ impl BackendHost for FfiApi {
         place: &mut RawHandle,
         body: unsafe extern "C" fn(*mut RawHandle) -> c_int,
     ) -> Option<c_int> {
-        FfiApi::once(self, place, body)
+        FfiApi::init_handle_once(self, place, body)
     }
 
     fn host_is_aligned(&'static self, bytes: u64) -> Result<Option<bool>, Reply> {
-        let Some(host) = self.brought("module.host") else {
+        let Some(host) = self.suite_function("module.host") else {
             return Ok(None);
         };
         let bytes = i64::try_from(bytes).map_err(|_| unsupported("so much memory is nowhere"))?;

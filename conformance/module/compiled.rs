@@ -8,7 +8,7 @@ use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::make;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, bytes_arg};
 use crate::conformance::runtime::ffi::{
-    NUMBERS, Reply, accepted, c_text, seen, tensors, unsupported,
+    NUMBERS, Reply, accepted, c_text, tensors, unsupported, view_reply,
 };
 use crate::conformance::runtime::shell::SymbolContent;
 use crate::module::exports;
@@ -60,7 +60,7 @@ pub(super) fn symbols(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
         .collect();
     symbols.extend(texts(value.get("slots")).map(|name| (name, SymbolContent::Slot)));
     symbols.push((CONTEXT, SymbolContent::Slot));
-    let written = LibraryFile::of(&symbols, &[])?;
+    let written = LibraryFile::from_symbols(&symbols, &[])?;
     let module = written.module(api)?;
     let name = value.get("name").and_then(Value::as_str).unwrap_or("f");
     let found = lookup(api, &module, name, false)?;
@@ -75,7 +75,7 @@ pub(super) fn symbols(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply
         }
     }
     filled.sort_unstable();
-    seen("function", json!({"function": found, "slots": filled}))
+    view_reply("function", json!({"function": found, "slots": filled}))
 }
 
 thread_local! {
@@ -253,7 +253,7 @@ pub(super) fn call(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     };
     // MOD-03: compilers write the prefix of the layout; the runtime looks for `f`.
     let name = format!("{}f", names.prefix);
-    let written = LibraryFile::of(
+    let written = LibraryFile::from_symbols(
         &[(&name, body), (names.context.text(), SymbolContent::Slot)],
         &[],
     )?;
@@ -317,7 +317,7 @@ pub(super) fn life(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let names = Dialect::of(layout(api, args)?);
     let name = format!("{}f", names.prefix);
     let slot = names.context.text();
-    let written = LibraryFile::of(
+    let written = LibraryFile::from_symbols(
         &[(&name, address(NUMBERS[0])), (slot, SymbolContent::Slot)],
         &[],
     )?;

@@ -55,7 +55,7 @@ fn environment_steps(
         own.iter()
             .map(|(name, number)| (&**name, address(NUMBERS[*number as usize]))),
     );
-    let written = LibraryFile::of(&symbols, &[])?;
+    let written = LibraryFile::from_symbols(&symbols, &[])?;
     let root = written.module(api)?;
     let context = written.slot(CONTEXT)?;
     if context.is_null() {
@@ -80,7 +80,7 @@ fn environment_steps(
         .parse()
         .map_err(|wrong: ParseError| unsupported(wrong.to_string()))?;
     // Other runtimes have only one order of search, for every release of a case.
-    let older = api.brought("module.environment");
+    let older = api.suite_function("module.environment");
     let older = older.filter(|_| release < Release::of(21));
     let look = |name: &CStr| match &older {
         Some(older) => {
@@ -88,7 +88,7 @@ fn environment_steps(
             api.call(older, &[root.raw, text_arg(name), text_arg(&release)])
         }
         // SAFETY: `root` keeps the library, and the runtime wrote its context there.
-        None => unsafe { api.looked_up(context, name) },
+        None => unsafe { api.look_up_import(context, name) },
     };
     let mut found = Vec::new();
     for step in value

@@ -26,7 +26,7 @@ pub(super) struct LibraryFile {
 
 impl LibraryFile {
     /// Writes a library with symbols that lead into this process, and symbols of data.
-    pub(super) fn of(
+    pub(super) fn from_symbols(
         symbols: &[(&str, SymbolContent)],
         data: &[(&str, &[u8])],
     ) -> Result<LibraryFile, Reply> {

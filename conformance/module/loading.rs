@@ -6,7 +6,9 @@ use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::owned::{
     OwnedValue, Raised, bytes_arg, int_arg, read_bytes, text_arg,
 };
-use crate::conformance::runtime::ffi::{Reply, alone, bytes, c_text, fresh_prefix, unsupported};
+use crate::conformance::runtime::ffi::{
+    Reply, bytes, c_text, fresh_prefix, lock_process_state, unsupported,
+};
 use crate::conformance::runtime::shell;
 use crate::release::Release;
 use crate::value::ByteArray;
@@ -24,7 +26,7 @@ const LONGEST_KIND: usize = 64;
 
 /// Runs `blob.decode`: returns the modules that the loader of the runtime creates from a library binary.
 pub(in crate::conformance) fn blob(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
-    of_this_layout(args)?;
+    require_current_layout(args)?;
     let loaded = load(api, &bytes(args)?)?;
     Ok(Reply::Shown {
         view: "modules".to_owned(),
@@ -99,7 +101,7 @@ fn rows(tree: &[u8]) -> Option<(u64, usize)> {
 
 /// Runs `payload.decode`: returns the kind of the module that the loader of the runtime creates from a payload.
 pub(in crate::conformance) fn payload(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
-    of_this_layout(args)?;
+    require_current_layout(args)?;
     let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
     let payload = bytes(args)?;
     api.reads_code(&payload)?;
@@ -118,7 +120,7 @@ pub(in crate::conformance) fn payload(api: &'static FfiApi, args: &Value) -> Res
 }
 
 /// Skips cases of other layouts, because the loader would read their bytes as its own layout.
-fn of_this_layout(args: &Value) -> Result<(), Reply> {
+fn require_current_layout(args: &Value) -> Result<(), Reply> {
     match args.get("layout").and_then(Value::as_str) {
         None | Some("0.22") => Ok(()),
         Some(other) => Err(unsupported(format!(
@@ -148,9 +150,9 @@ pub(super) fn stored(
     body.extend_from_slice(&(payload.len() as u64).to_le_bytes());
     body.extend_from_slice(payload);
     let blob = [&(body.len() as u64).to_le_bytes()[..], &body].concat();
-    let library = BlobLibrary::of(&blob)?;
+    let library = BlobLibrary::from_blob(&blob)?;
     // Uses the loader of the runtime, not the stand-in of another case.
-    let _alone = alone();
+    let _alone = lock_process_state();
     match api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&library.path)]) {
         // A kind without a loader is not malformed.
         Err(raised) if api.global(&loader_of(kind)).is_none() => Err(unsupported(format!(
@@ -170,7 +172,7 @@ struct BlobLibrary {
 
 impl BlobLibrary {
     /// Writes a library that contains only the blob and the slot of its context.
-    fn of(blob: &[u8]) -> Result<BlobLibrary, Reply> {
+    fn from_blob(blob: &[u8]) -> Result<BlobLibrary, Reply> {
         let naming = SymbolNaming::library(Release::LAST);
         let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
         let path = folder.path().join("case.so");
@@ -204,7 +206,7 @@ struct StandInModule {
 /// Loads `blob` as a library and describes the result: the root, then the modules that our loaders returned, in order, then all other
 /// imports.
 fn load(api: &'static FfiApi, blob: &[u8]) -> Result<Vec<ShownModule>, Reply> {
-    let library = BlobLibrary::of(blob)?;
+    let library = BlobLibrary::from_blob(blob)?;
     Ok(load_file(api, &library.path, blob)?.1)
 }
 
@@ -215,7 +217,7 @@ pub(super) fn load_file(
     bytes: &[u8],
 ) -> Result<(OwnedValue, Vec<ShownModule>), Reply> {
     // The names of loaders contain kinds, and belong to the whole process.
-    let _alone = alone();
+    let _alone = lock_process_state();
     LOADED.take();
     let own = own_loaders(api, bytes)?;
     let root = api.call_global("ffi.ModuleLoadFromFile", &[text_arg(path)]);

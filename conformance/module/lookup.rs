@@ -5,7 +5,7 @@ use crate::conformance::golden::golden;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, bool_arg, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
-    NUMBERS, Reply, accepted, c_text, fresh_prefix, seen, system_library, unsupported,
+    NUMBERS, Reply, accepted, c_text, fresh_prefix, system_library, unsupported, view_reply,
 };
 use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     for (module, described) in modules.iter().zip(list) {
         let list = described.get("imports").and_then(Value::as_array);
         for import in list.into_iter().flatten() {
-            let import = place(import)
+            let import = to_index(import)
                 .and_then(|import| modules.get(import))
                 .ok_or_else(|| unsupported("there is no module of that number"))?;
             api.call_global("ffi.ModuleImportModule", &[module.raw, import.raw])?;
@@ -79,7 +79,7 @@ pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
         .unwrap_or(true);
     let name = c_text(name);
     let args = [root.raw, text_arg(&name), bool_arg(deep)];
-    let searched = api.brought("module.asked");
+    let searched = api.suite_function("module.asked");
     if let Some(searched) = &searched {
         // Empties the list of searches before this lookup.
         api.call(searched, &[])?;
@@ -93,7 +93,7 @@ pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
         _ => json!(api.call(&found, &[])?.raw.int()),
     };
     let Some(searched) = searched.and_then(|searched| searched.text()) else {
-        return seen("found", found_in);
+        return view_reply("found", found_in);
     };
     let searched: Value =
         serde_json::from_str(&searched).map_err(|wrong| unsupported(wrong.to_string()))?;
@@ -102,7 +102,7 @@ pub(super) fn find(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
 
 /// Creates a module with functions that return `number`, which must be less than the length of [`NUMBERS`].
 fn numbers(api: &'static FfiApi, number: usize, names: &[&str]) -> Result<OwnedValue, Raised> {
-    if let Some(make) = api.brought("module.numbers") {
+    if let Some(make) = api.suite_function("module.numbers") {
         let texts: Vec<CString> = names.iter().map(|name| c_text(name)).collect();
         let mut args = vec![int_arg(number as i64)];
         args.extend(texts.iter().map(|text| text_arg(text)));
@@ -140,7 +140,9 @@ pub(super) fn properties(api: &'static FfiApi, args: &Value) -> Result<Reply, Re
             (_, true) => "the case needs a module of another release".to_owned(),
             (_, false) => "the case needs a module without its runtime".to_owned(),
         };
-        let mask = api.brought("module.mask").ok_or_else(|| unsupported(why))?;
+        let mask = api
+            .suite_function("module.mask")
+            .ok_or_else(|| unsupported(why))?;
         let (kind, release) = (c_text(kind), c_text(release));
         let args = [text_arg(&kind), text_arg(&release), bool_arg(runs)];
         accepted(json!(api.call(&mask, &args)?.raw.int()))
@@ -187,7 +189,7 @@ pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
     };
     let prefix = text("prefix").unwrap_or_default();
     let before = text("before").unwrap_or_default();
-    let address = api.brought("module.address");
+    let address = api.suite_function("module.address");
     let address = address.filter(|_| text("before").is_none());
     let lead = match address {
         Some(_) => "",
@@ -216,7 +218,7 @@ pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
         let body = NUMBERS.get(number).copied();
         let body = body.ok_or_else(|| unsupported("more functions than can be distinguished"))?;
         let symbol = c_text(&format!("{lead}{behind}{fresh}{rest}"));
-        match api.brought("module.register") {
+        match api.suite_function("module.register") {
             Some(register) => {
                 let ptr = body as *mut c_void;
                 let body = RawAny::of(index::OPAQUE, AnyPayload { ptr });
@@ -244,16 +246,16 @@ pub(super) fn system(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
         }
     };
     let found = number.and_then(|number| known.get(number));
-    match api.brought("module.register") {
+    match api.suite_function("module.register") {
         Some(_) => accepted(json!({"found": found, "replaced": replaced})),
-        None => seen("entry", json!(found)),
+        None => view_reply("entry", json!(found)),
     }
 }
 
 /// Returns the pairs of importer and imported module in `value`, and the number of modules.
 pub(in crate::conformance) fn pairs(args: &Value) -> Option<(Vec<(usize, usize)>, usize)> {
     let pairs = args.get("value")?.as_array()?.iter();
-    let pairs = pairs.map(|pair| Some((place(pair.get(0)?)?, place(pair.get(1)?)?)));
+    let pairs = pairs.map(|pair| Some((to_index(pair.get(0)?)?, to_index(pair.get(1)?)?)));
     let pairs: Vec<(usize, usize)> = pairs.collect::<Option<_>>()?;
     let last = pairs.iter().map(|(from, to)| *from.max(to)).max();
     let count = last.map_or(0, |last| last + 1);
@@ -261,6 +263,6 @@ pub(in crate::conformance) fn pairs(args: &Value) -> Option<(Vec<(usize, usize)>
 }
 
 /// Returns the number in a form as an index.
-fn place(value: &Value) -> Option<usize> {
+fn to_index(value: &Value) -> Option<usize> {
     usize::try_from(value.as_u64()?).ok()
 }

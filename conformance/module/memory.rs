@@ -103,7 +103,7 @@ impl Symbols for SymbolMemory {
             .collect()
     }
 
-    fn unmet(&self) -> Vec<String> {
+    fn missing_functions(&self) -> Vec<String> {
         // MOD-26: a function that this crate exports is available, even if the dynamic linker does not see it.
         let unmet = self
             .needs

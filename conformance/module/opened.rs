@@ -10,7 +10,7 @@ use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::owned::OwnedValue;
 use crate::conformance::runtime::ffi::{
-    NUMBERS, Reply, bytes, c_text, fresh_prefix, seen, system_library, unsupported,
+    NUMBERS, Reply, bytes, c_text, fresh_prefix, system_library, unsupported, view_reply,
 };
 use crate::function::Error;
 use crate::module::{Library, Module, ModuleKind, load_library};
@@ -29,7 +29,7 @@ pub(in crate::conformance) fn why_not_here() -> Option<&'static str> {
 /// Explains why code that needs symbols of the process cannot run here; `None` if it can.
 pub(in crate::conformance) fn why_not_to_run(api: &'static FfiApi) -> Option<&'static str> {
     // The dynamic linker finds symbols of the program before those of a library that the program opened.
-    let is_ours = api.brought("vm.text").is_some();
+    let is_ours = api.suite_function("vm.text").is_some();
     let beside = "compiled code would find functions of this program, not those of the runtime";
     why_not_here().or((!is_ours).then_some(beside))
 }
@@ -164,7 +164,7 @@ pub(super) fn drive(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> 
     let results: Vec<Value> = calls
         .map(|call| returned(api, &root, call))
         .collect::<Result<_, Reply>>()?;
-    seen(
+    view_reply(
         "opened",
         json!({"modules": shown, "found": found, "results": results}),
     )

@@ -116,7 +116,9 @@ fn load(args: &Value) -> Result<Answer, OpError> {
         .map(|module| {
             let imports = imports(&all, module);
             let kind = module.kind();
-            let hindrance = module.implementation().and_then(|own| own.hindrance());
+            let hindrance = module
+                .implementation()
+                .and_then(|own| own.why_not_runnable());
             let hindrance = hindrance.as_deref().and_then(|text| text.split('`').nth(3));
             // The build decides whether kinds of devices have a loader, but not the name of the loader.
             let everywhere = ["library", "const_loader", "metadata"].contains(&kind.as_str());

@@ -47,7 +47,7 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
         }),
         "hindrance" => Function::from_typed(|module: Module| {
             let own = module.implementation();
-            own.and_then(|own| own.hindrance())
+            own.and_then(|own| own.why_not_runnable())
         }),
         "memory" => Function::from_typed(memory),
         "loader" => Function::from_typed(|kind: String| {
@@ -300,7 +300,7 @@ fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
         let number = match (cast::<Vec<u8>>(*argument), cast::<*mut c_void>(*argument)) {
             (Ok(bytes), _) => length(&bytes),
             // SAFETY: a loader gets a pointer only for a stream.
-            (_, Ok(stream)) => unsafe { through(stream) }?,
+            (_, Ok(stream)) => unsafe { read_stream(stream) }?,
             _ => -1,
         };
         Ok(sized(number).into())
@@ -314,7 +314,7 @@ fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
 /// # Safety
 ///
 /// `stream` must be a stream, whose vtable begins with `read`, `write` and two destructors.
-unsafe fn through(stream: *mut c_void) -> Result<i64, Error> {
+unsafe fn read_stream(stream: *mut c_void) -> Result<i64, Error> {
     type Move = unsafe extern "C-unwind" fn(*mut c_void, *mut u8, usize) -> usize;
     type End = unsafe extern "C-unwind" fn(*mut c_void);
     // SAFETY: a stream begins with the address of its vtable.

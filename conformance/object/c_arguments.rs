@@ -98,13 +98,13 @@ impl<'a> CFrame<'a> {
     }
 
     /// Returns the output place, and sets the function that shows its content after a success.
-    fn place<T>(&mut self, show: fn(&CFrame<'_>) -> Result<OwnedValue, NoResult>) -> *mut T {
+    fn output_place<T>(&mut self, show: fn(&CFrame<'_>) -> Result<OwnedValue, NoResult>) -> *mut T {
         self.show = show;
         self.place.get().cast()
     }
 
     /// Returns the value that the function has written.
-    pub(super) fn written<T: Copy>(&self) -> T {
+    pub(super) fn output_value<T: Copy>(&self) -> T {
         const { assert!(size_of::<T>() <= size_of::<RawAny>()) };
         // SAFETY: all bytes of the place are initialized, and `T` is the type that the function writes.
         unsafe { *self.place.get().cast::<T>() }
@@ -173,7 +173,7 @@ macro_rules! places {
 
         impl CParameter<CFrame<'_>> for $name {
             fn take(frame: &mut CFrame<'_>) -> Result<Self, Reply> {
-                Ok($name(frame.place(|$frame| $show)))
+                Ok($name(frame.output_place(|$frame| $show)))
             }
         }
     )*};
@@ -259,7 +259,7 @@ parameters! {
     /// function.
     AddressArgument(RawHandle) = |frame, form| match form.as_str() {
         Some("alive") => {
-            frame.alive.more();
+            frame.alive.count_created();
             Box::into_raw(Box::new(frame.alive.clone())).cast()
         }
         Some("quiet") => quiet as *mut c_void,
@@ -341,28 +341,28 @@ parameters! {
 
 places! {
     /// A handle that the caller owns.
-    HandlePlace(RawHandle) = |frame| Ok(frame.object(frame.written()));
+    HandlePlace(RawHandle) = |frame| Ok(frame.object(frame.output_value()));
     /// A number.
-    NumberPlace(i32) = |frame| Ok(frame.value(int_arg(frame.written::<i32>().into())));
+    NumberPlace(i32) = |frame| Ok(frame.value(int_arg(frame.output_value::<i32>().into())));
     /// An address that is never dereferenced, shown as a number.
-    AddressPlace(RawHandle) = |frame| Ok(frame.value(int_arg(frame.written::<RawHandle>() as i64)));
+    AddressPlace(RawHandle) = |frame| Ok(frame.value(int_arg(frame.output_value::<RawHandle>() as i64)));
     /// A data type.
     DtypePlace(Dtype) = |frame| {
-        let dtype: Dtype = frame.written();
+        let dtype: Dtype = frame.output_value();
         Err(NoResult::Shown(json!([dtype.code, u16::from(dtype.bits), dtype.lanes])))
     };
     /// Three numbers of a version.
     VersionPlace([u32; 3]) = |frame| {
-        let [major, minor, patch] = frame.written::<[u32; 3]>();
+        let [major, minor, patch] = frame.output_value::<[u32; 3]>();
         // Some packages report the version number of the next interface (VAL-37). A case cannot know which one, so it only shows whether
         // `patch` is below 1000.
         Err(NoResult::Shown(json!([major, minor, patch < 1000])))
     };
     /// An allocator of tensors.
-    AllocatorPlace(Option<Allocator>) = |frame| Err(NoResult::Shown(allocator(frame.written())));
+    AllocatorPlace(Option<Allocator>) = |frame| Err(NoResult::Shown(allocator(frame.output_value())));
     /// A tensor of DLPack, which is deleted after it is shown.
     ManagedPlace(*mut DLManagedTensor) = |frame| {
-        let managed = frame.written::<*mut DLManagedTensor>();
+        let managed = frame.output_value::<*mut DLManagedTensor>();
         // SAFETY: the function has written a tensor that the caller owns.
         let whole = unsafe { &*managed };
         let shown = frame.exported(&whole.dl_tensor);
@@ -374,7 +374,7 @@ places! {
     };
     /// A tensor of DLPack with a version, which is deleted after it is shown.
     VersionedPlace(*mut DLManagedTensorVersioned) = |frame| {
-        let managed = frame.written::<*mut DLManagedTensorVersioned>();
+        let managed = frame.output_value::<*mut DLManagedTensorVersioned>();
         // SAFETY: the function has written a tensor that the caller owns.
         let whole = unsafe { &*managed };
         let mut shown = frame.exported(&whole.dl_tensor);
@@ -400,8 +400,8 @@ impl CParameter<CFrame<'_>> for CellPlace {
             *frame.place.get_mut() = raw;
             frame.before = raw;
         }
-        Ok(CellPlace(
-            frame.place(|frame| Ok(frame.value(frame.written()))),
-        ))
+        Ok(CellPlace(frame.output_place(|frame| {
+            Ok(frame.value(frame.output_value()))
+        })))
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn allocator(own: Option<Allocator>) -> Value {
 pub(super) unsafe extern "C" fn finish(context: RawHandle) {
     if !context.is_null() {
         // SAFETY: `AddressArgument` made the context, and it is ended once.
-        unsafe { Box::from_raw(context.cast::<Alive>()) }.less();
+        unsafe { Box::from_raw(context.cast::<Alive>()) }.count_dropped();
     }
 }
 

@@ -23,7 +23,7 @@ macro_rules! results {
         impl CResult<CFrame<'_>> for $name {
             type Answer = Result<OwnedValue, NoResult>;
 
-            fn shown(self, $frame: &mut CFrame<'_>) -> Self::Answer {
+            fn into_answer(self, $frame: &mut CFrame<'_>) -> Self::Answer {
                 let $own = self.0;
                 $show
             }
@@ -34,7 +34,7 @@ macro_rules! results {
 impl CResult<CFrame<'_>> for () {
     type Answer = Result<OwnedValue, NoResult>;
 
-    fn shown(self, frame: &mut CFrame<'_>) -> Self::Answer {
+    fn into_answer(self, frame: &mut CFrame<'_>) -> Self::Answer {
         (frame.show)(frame)
     }
 }
@@ -45,7 +45,7 @@ results! {
         if code == 0 {
             return (frame.show)(frame);
         }
-        let after: RawAny = frame.written();
+        let after: RawAny = frame.output_value();
         let kind = frame.api.take_raised().and_then(|error| error.error_texts()).map(|[kind, ..]| kind);
         let mut shown = json!({"code": code, "raises": kind});
         if (after.type_index, after.bits()) != (frame.before.type_index, frame.before.bits()) {

@@ -38,13 +38,18 @@ pub(super) fn structural_hash(api: &'static FfiApi, args: &Value) -> Result<Repl
 
 /// Performs `object.recursive_equal`.
 pub(super) fn recursive_equal(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
-    accepted(two(api, value_of(args), "ffi.RecursiveEq", &[])?)
+    accepted(call_on_pair(api, value_of(args), "ffi.RecursiveEq", &[])?)
 }
 
 /// Performs `object.structural_equal`.
 pub(super) fn structural_equal(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let more = [bool_arg(false), bool_arg(false)];
-    accepted(two(api, value_of(args), "ffi.StructuralEqual", &more)?)
+    accepted(call_on_pair(
+        api,
+        value_of(args),
+        "ffi.StructuralEqual",
+        &more,
+    )?)
 }
 
 /// Performs `object.json_parse`: parses a text and shows the value in the forms of `spec/values.md` (OBJ-16).
@@ -64,7 +69,12 @@ pub(super) fn json_print(api: &'static FfiApi, args: &Value) -> Result<Reply, Re
 }
 
 /// Asks a function of the runtime about a pair of values.
-fn two(api: &'static FfiApi, pair: &Value, name: &str, more: &[RawAny]) -> Result<Value, Reply> {
+fn call_on_pair(
+    api: &'static FfiApi,
+    pair: &Value,
+    name: &str,
+    more: &[RawAny],
+) -> Result<Value, Reply> {
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
     let (left, right) = (side(0)?, side(1)?);
     let args: Vec<RawAny> = [left.raw, right.raw]
@@ -76,7 +86,7 @@ fn two(api: &'static FfiApi, pair: &Value, name: &str, more: &[RawAny]) -> Resul
 
 /// Performs `object.recursive_compare`.
 pub(super) fn recursive_compare(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
-    let is = |name: &str| two(api, value_of(args), name, &[]);
+    let is = |name: &str| call_on_pair(api, value_of(args), name, &[]);
     // Two calls are needed, because no registered function returns -1, 0 or 1.
     accepted(match (is("ffi.RecursiveLt")?, is("ffi.RecursiveGt")?) {
         (Value::Bool(true), _) => json!(-1),
@@ -125,7 +135,7 @@ pub(super) fn from_graph(api: &'static FfiApi, args: &Value) -> Result<Reply, Re
         (None, None) => value.to_string(),
     };
     if args.get("check").and_then(Value::as_bool) == Some(true) {
-        let checker = api.brought("object.check_graph");
+        let checker = api.suite_function("object.check_graph");
         let checker = checker.ok_or_else(|| unsupported("no C function only checks a graph"))?;
         api.call(&checker, &[api.text(&source)?.raw])?;
         return accepted(Value::Null);

@@ -4,7 +4,7 @@ use crate::conformance::adapter::view::{HOME_SLOTS, view};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::make;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
-use crate::conformance::runtime::ffi::{Reply, accepted, seen, unsupported};
+use crate::conformance::runtime::ffi::{Reply, accepted, unsupported, view_reply};
 use crate::value::{Header, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::c_void;
@@ -110,8 +110,8 @@ pub(in crate::conformance) fn home(api: &'static FfiApi, args: &Value) -> Result
         )));
     }
     let home = json!(dense.first);
-    let Some(hash) = api.brought("object.hash") else {
-        return seen("home", home);
+    let Some(hash) = api.suite_function("object.hash") else {
+        return view_reply("home", home);
     };
     let hash = json!(api.call(&hash, &[key.raw])?.text());
     if view("home", &hash) == Some(home.clone()) {

@@ -70,8 +70,8 @@ pub(crate) const OPS: &[Op] = &[
         help: "value, release: the JSON graph of 0.2 to 0.21 as that release writes it, as text",
         run: Handler::Here(|args| {
             let release = release(args)?.unwrap_or(LEGACY.until);
-            one(args, |value| {
-                let graph = LegacyGraph::of(value, release)?;
+            answer_about_value(args, |value| {
+                let graph = LegacyGraph::from_value(value, release)?;
                 let text = graph.write(Some(release))?;
                 Ok(String::from_utf8_lossy(&text).into())
             })
@@ -241,7 +241,7 @@ fn finish(result: Result<Value, Error>) -> Result<Answer, OpError> {
 
 /// Answers about the value of the request. First drops the rule of an earlier failure on this thread, so that it is not reported for this
 /// value.
-fn one(
+fn answer_about_value(
     args: &Value,
     body: impl FnOnce(AnyView<'_>) -> Result<Value, Error>,
 ) -> Result<Answer, OpError> {

@@ -18,12 +18,12 @@ impl Alive {
     }
 
     /// Counts one more probe as alive.
-    pub(super) fn more(&self) {
+    pub(super) fn count_created(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Counts one probe fewer as alive.
-    pub(super) fn less(&self) {
+    pub(super) fn count_dropped(&self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -36,7 +36,7 @@ struct CountedObject {
 
 /// Creates a probe, as a plain object of the runtime.
 pub(super) fn make(api: &'static FfiApi, alive: &Alive) -> OwnedValue {
-    alive.more();
+    alive.count_created();
     let header = Header::new(index::OBJECT, delete);
     let alive = alive.clone();
     let ptr = Box::into_raw(Box::new(CountedObject { header, alive })).cast();
@@ -53,7 +53,7 @@ unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
         // SAFETY: `make` made the probe, and its memory is not freed yet.
         let alive = unsafe { &(*probe).alive };
-        alive.less();
+        alive.count_dropped();
     }
     if flags & DELETE_WEAK != 0 {
         // SAFETY: `make` made the probe, and it is not used after this call.

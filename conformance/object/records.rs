@@ -309,7 +309,7 @@ pub(super) fn field(
 }
 
 /// Returns the address of the field in the object. Reflection counts offsets from the header.
-fn place(field: &FieldInfo, object: &OwnedValue) -> RawHandle {
+fn field_address(field: &FieldInfo, object: &OwnedValue) -> RawHandle {
     object.pointer().wrapping_byte_offset(field.offset as isize)
 }
 
@@ -322,7 +322,7 @@ pub(super) fn read(
     let getter = field.getter.ok_or_else(|| Raised::missing("getter"))?;
     let mut out = RawAny::NONE;
     // SAFETY: the object is of a type that has the field.
-    api.check(unsafe { getter(place(field, object), &mut out) })?;
+    api.check(unsafe { getter(field_address(field, object), &mut out) })?;
     Ok(OwnedValue { api, raw: out })
 }
 
@@ -336,7 +336,7 @@ pub(super) fn write(
     if field.setter.is_null() {
         return Err(Raised::missing("setter"));
     }
-    let at = place(field, object);
+    let at = field_address(field, object);
     if field.flags & flag::SETTER_IS_FUNCTION != 0 {
         let setter = RawAny::of(
             index::FUNCTION,

@@ -187,7 +187,7 @@ impl Play<'_> {
             }
             "weak" => {
                 let value = self.argument(plain(0))?;
-                let weak = weak::WeakReference::of(&value);
+                let weak = weak::WeakReference::from_value(&value);
                 let weak = weak.ok_or_else(|| unsupported("only objects are counted"))?;
                 self.weak.push((self.results.len(), weak));
                 Ok(api.share(RawAny::NONE))
@@ -372,7 +372,7 @@ impl Play<'_> {
             return Ok(self.api.function(this, play)?);
         }
         if let Some(tensor) = form.get("tensor") {
-            return tensors::made(self.api, tensor);
+            return tensors::make_tensor(self.api, tensor);
         }
         make(self.api, form)
     }

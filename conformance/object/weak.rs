@@ -14,7 +14,7 @@ pub(super) struct WeakReference(*mut Header);
 
 impl WeakReference {
     /// Takes a weak reference to an object. Returns `None` for any other value.
-    pub(super) fn of(value: &OwnedValue) -> Option<WeakReference> {
+    pub(super) fn from_value(value: &OwnedValue) -> Option<WeakReference> {
         if value.raw.type_index < index::OBJECT_BEGIN {
             return None;
         }
@@ -42,7 +42,7 @@ impl Drop for WeakReference {
 unsafe extern "C" fn finish(handle: *mut c_void) {
     // SAFETY: `opaque` made the handle, and it is finished once.
     let alive = unsafe { Box::from_raw(handle.cast::<Alive>()) };
-    alive.less();
+    alive.count_dropped();
 }
 
 /// Creates an object around a handle, which counts as alive until it is finished.
@@ -56,7 +56,7 @@ pub(super) fn opaque(
     // SAFETY: the C header declares this type for the name.
     let create: Option<Create> = unsafe { function_of(api.runtime, "TVMFFIObjectCreateOpaque") };
     let create = create.ok_or_else(|| Raised::missing("TVMFFIObjectCreateOpaque"))?;
-    alive.more();
+    alive.count_created();
     let handle: *mut c_void = Box::into_raw(Box::new(alive.clone())).cast();
     let mut ptr = std::ptr::null_mut();
     // SAFETY: the handle is for `finish`, and `ptr` is a place for the object.

@@ -1,7 +1,9 @@
 //! Operations of chapter `payload`.
 
 use crate::conformance::module::loading;
-use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed, of_value};
+use crate::conformance::op::{
+    Answer, Handler, Op, OpError, base64, data, fields_to_json, without_offset,
+};
 use crate::payload::{self, Payload, file};
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Kind};
@@ -117,7 +119,7 @@ fn encode(args: &Value) -> Result<Answer, OpError> {
         &mut Cursor::new(&bytes),
         &mut findings,
     )
-    .map_err(of_value)?;
+    .map_err(without_offset)?;
     Ok(Answer::new(base64(&bytes), findings))
 }
 
@@ -216,7 +218,7 @@ fn layout(args: &Value) -> Result<Layout, OpError> {
 fn fields(args: &Value) -> Result<Answer, OpError> {
     layout(args)?;
     let spans = trace("payload.fields", &data(args)?, args);
-    Ok(Answer::new(listed(&spans), Findings::default()))
+    Ok(Answer::new(fields_to_json(&spans), Findings::default()))
 }
 
 /// Returns the fields of a payload, as far as it can be read.

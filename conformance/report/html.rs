@@ -174,13 +174,17 @@ fn data(report: &Report<'_>) -> Value {
         .iter()
         .map(|outcome| {
             let case = outcome.case;
-            let ids: Vec<usize> = case.rules.iter().map(|id| rules.place(json!(id))).collect();
-            let group = groups.place(json!([
+            let ids: Vec<usize> = case
+                .rules
+                .iter()
+                .map(|id| rules.intern_value(json!(id)))
+                .collect();
+            let group = groups.intern_value(json!([
                 ids,
                 place(case.releases.since),
                 place(case.releases.until),
-                texts.place(json!(case.why)),
-                texts.place(json!(case.origin)),
+                texts.intern_value(json!(case.why)),
+                texts.intern_value(json!(case.origin)),
             ]));
             let verdict = Verdict::NAMES
                 .iter()
@@ -188,7 +192,7 @@ fn data(report: &Report<'_>) -> Value {
             if outcome.verdict == Verdict::Pass || outcome.fails {
                 json!([case.id, verdict, group])
             } else {
-                let reason = texts.place(json!(outcome.verdict.reason()));
+                let reason = texts.intern_value(json!(outcome.verdict.reason()));
                 json!([case.id, verdict, group, reason])
             }
         })
@@ -228,7 +232,7 @@ impl Interned {
     }
 
     /// Returns the position of `value`, which is added if it is new.
-    fn place(&mut self, value: Value) -> usize {
+    fn intern_value(&mut self, value: Value) -> usize {
         let next = self.values.len();
         let place = *self.places.entry(value.to_string()).or_insert(next);
         if place == next {

@@ -60,13 +60,13 @@ pub(super) fn render(report: &Report<'_>) -> String {
     if failures.len() > FAILURES {
         let _ = writeln!(out, "\nand {} more failures.", failures.len() - FAILURES);
     }
-    known(&mut out, report);
-    not_put(&mut out, report);
+    write_known_failures(&mut out, report);
+    write_omissions(&mut out, report);
     out
 }
 
 /// Writes the known failures, each with its reason.
-fn known(out: &mut String, report: &Report<'_>) {
+fn write_known_failures(out: &mut String, report: &Report<'_>) {
     let known = report.results.iter().filter_map(|outcome| {
         let entry = outcome.known.as_ref()?;
         Some((outcome, entry))
@@ -89,7 +89,7 @@ fn known(out: &mut String, report: &Report<'_>) {
 }
 
 /// Writes the reasons for partial comparisons and for cases that were not run, so that passes are not overestimated.
-fn not_put(out: &mut String, report: &Report<'_>) {
+fn write_omissions(out: &mut String, report: &Report<'_>) {
     let mut reasons = Tally::default();
     let mut count = |reason: String| reasons.add(reason);
     for outcome in &report.results {

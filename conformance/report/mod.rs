@@ -8,7 +8,7 @@ mod text;
 
 use super::case::{Case, Expect};
 use super::op;
-use super::plain_text::plain;
+use super::plain_text::sanitize;
 use super::runner::{CaseOutcome, Report};
 use super::verdict::{self, Verdict};
 use crate::release::ParseError;
@@ -169,7 +169,7 @@ fn evidence(report: &Report<'_>, outcome: &CaseOutcome<'_>) -> FailureEvidence {
         answer: outcome
             .answer
             .as_ref()
-            .map(|answer| plain(&verdict::short(answer))),
+            .map(|answer| sanitize(&verdict::short(answer))),
         stderr: outcome.stderr.clone(),
         bytes: offset.map_or(Vec::new(), |offset| bytes_around(case, offset)),
         again: format!(

@@ -1,7 +1,7 @@
 //! The report for a terminal.
 
 use super::{Emphasis, FailureEvidence, Obligation, Tally, evidence, headline, judged};
-use crate::conformance::plain_text::line_of;
+use crate::conformance::plain_text::sanitize_line;
 use crate::conformance::runner::{CaseOutcome, Report};
 use crate::conformance::verdict::Verdict;
 use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
@@ -94,8 +94,8 @@ fn reasons(out: &mut dyn Emphasis, report: &Report<'_>) -> fmt::Result {
                 format!("known {name} ({}): {}", known.case, known.reason)
             }
             // On one line, because a reason may contain text of a testee, whose further lines would look like other reasons.
-            (Verdict::Skipped(why), _) => format!("skipped, because {}", line_of(why)),
-            (Verdict::Unsupported(why), _) => format!("unsupported: {}", line_of(why)),
+            (Verdict::Skipped(why), _) => format!("skipped, because {}", sanitize_line(why)),
+            (Verdict::Unsupported(why), _) => format!("unsupported: {}", sanitize_line(why)),
             _ => continue,
         });
     }

@@ -4,9 +4,9 @@
 //! freed.
 
 use super::client_forms::{
-    from_base64, host_bytes, host_tensor, memory, no, pieces, reference, shown,
+    from_base64, host_bytes, host_tensor, memory, pieces, reference, shown, wrong_result,
 };
-use super::session::{found, is_late, patience};
+use super::session::{is_late, patience, texts_in};
 use crate::conformance::op::{OpError, base64};
 use crate::device::timer::Evaluator;
 use crate::device::{Attribute, Device, Manager, Stream};
@@ -128,7 +128,7 @@ impl<'a> ActingClient<'a> {
             }),
             "call" => {
                 let Ok(function) = Function::try_from(earlier(0)?) else {
-                    return Ok(Err(no("function")));
+                    return Ok(Err(wrong_result("function")));
                 };
                 let rest = args.get(1..).unwrap_or_default().iter();
                 let passed = rest
@@ -152,7 +152,7 @@ impl<'a> ActingClient<'a> {
                 .map(|module| ActionResult::Value(module.into())),
             "find" => {
                 let Ok(module) = Module::try_from(earlier(0)?) else {
-                    return Ok(Err(no("module")));
+                    return Ok(Err(wrong_result("module")));
                 };
                 module.function(text(1)?, true).map(|found| {
                     found.map_or(ActionResult::Shown(Value::Null), |found| {
@@ -177,7 +177,7 @@ impl<'a> ActingClient<'a> {
             }
             "fetch" => {
                 let Ok(tensor) = Tensor::try_from(earlier(0)?) else {
-                    return Ok(Err(no("tensor")));
+                    return Ok(Err(wrong_result("tensor")));
                 };
                 session
                     .fetch(&tensor)
@@ -338,7 +338,7 @@ impl<'a> ActingClient<'a> {
             .filter(|broken| broken.rule().id().starts_with("RPC-"));
         let with_texts = |mut form: Value| {
             if !self.texts.is_empty() {
-                form["has"] = found(&error.reason(), &self.texts);
+                form["has"] = texts_in(&error.reason(), &self.texts);
             }
             form
         };

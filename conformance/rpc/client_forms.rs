@@ -44,7 +44,7 @@ pub(super) fn memory(
 }
 
 /// Creates the error for a result of a wrong kind: the client returned a wrong value, but the action itself is valid.
-pub(super) fn no(what: &str) -> Error {
+pub(super) fn wrong_result(what: &str) -> Error {
     Error::new("TypeError", format!("the result is not a {what}"))
 }
 

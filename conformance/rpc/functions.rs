@@ -43,7 +43,7 @@ pub(in crate::conformance) const CALLED: &str = "tvmspec.function.";
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let own = all()
+        let own = server_functions()
             .into_iter()
             .map(|(name, function)| (PREFIX, name, function));
         for (prefix, name, function) in own.chain(called_by_name()) {
@@ -78,11 +78,11 @@ fn called_by_name() -> impl Iterator<Item = (&'static str, &'static str, Functio
 }
 
 /// Returns the functions of the table above.
-fn all() -> [(&'static str, Function); 14] {
+fn server_functions() -> [(&'static str, Function); 14] {
     [
         (
             "echo",
-            Function::from_packed(|args| Ok(first(args)?.to_any())),
+            Function::from_packed(|args| Ok(first_argument(args)?.to_any())),
         ),
         ("true", Function::from_packed(|_| Ok(true.into()))),
         ("text", Function::from_packed(|_| Ok("a\0b".into()))),
@@ -105,11 +105,11 @@ fn all() -> [(&'static str, Function); 14] {
         ("constant", Function::from_packed(|_| constant())),
         (
             "fields",
-            Function::from_packed(|args| Ok(fields(tensor(first(args)?)?)?.into())),
+            Function::from_packed(|args| Ok(fields(tensor(first_argument(args)?)?)?.into())),
         ),
         (
             "double",
-            Function::from_packed(|args| double(tensor(first(args)?)?)),
+            Function::from_packed(|args| double(tensor(first_argument(args)?)?)),
         ),
         (
             "length",
@@ -121,7 +121,7 @@ fn all() -> [(&'static str, Function); 14] {
 }
 
 /// Returns the first argument.
-fn first<'a, 'v>(args: &'a [AnyView<'v>]) -> Result<&'a AnyView<'v>> {
+fn first_argument<'a, 'v>(args: &'a [AnyView<'v>]) -> Result<&'a AnyView<'v>> {
     args.first()
         .ok_or_else(|| Error::new(ErrorKind::Type, "one argument is needed"))
 }
@@ -161,7 +161,9 @@ fn adder(added: i64) -> Function {
     let counted = Counted;
     Function::from_packed(move |args| {
         let _ = &counted;
-        Ok(i64::try_from(*first(args)?)?.wrapping_add(added).into())
+        Ok(i64::try_from(*first_argument(args)?)?
+            .wrapping_add(added)
+            .into())
     })
 }
 

@@ -1,6 +1,6 @@
 //! The operations of the chapter `rpc`.
 
-use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed};
+use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, fields_to_json};
 use crate::release::Release;
 use crate::rpc::json::{from_packet, to_packet};
 use crate::rpc::relay_json as relay;
@@ -80,7 +80,7 @@ fn fields(args: &Value) -> Result<Answer, OpError> {
     // Invalid arguments are an error, not a message without fields.
     Request::of(args)?;
     let spans = trace("rpc.fields", &data(args)?, args);
-    Ok(Answer::new(listed(&spans), Findings::default()))
+    Ok(Answer::new(fields_to_json(&spans), Findings::default()))
 }
 
 /// Implements `rpc.encode`: writes a form by the rules of this release and side. A form that they cannot encode is rejected.

@@ -25,7 +25,7 @@ pub(super) fn play(
 ) -> Result<Vec<Value>, OpError> {
     let mut shown = Vec::new();
     for step in steps {
-        let read = played(step, stream, release)?;
+        let read = play_step(step, stream, release)?;
         let is_late = read == "nothing";
         shown.push(read);
         if is_late {
@@ -36,7 +36,7 @@ pub(super) fn play(
 }
 
 /// Plays one step, and returns the data that it reads.
-fn played(step: &Value, stream: &mut TcpStream, release: Release) -> Result<Value, OpError> {
+fn play_step(step: &Value, stream: &mut TcpStream, release: Release) -> Result<Value, OpError> {
     let none = || OpError::Unsupported(format!("{step} is not a step"));
     let mut members = step.as_object().into_iter().flatten();
     // A step does only one thing, because the members of an object have no order.
@@ -53,7 +53,7 @@ fn played(step: &Value, stream: &mut TcpStream, release: Release) -> Result<Valu
         "read" => {
             let count = of.as_u64().and_then(|count| usize::try_from(count).ok());
             let count = count.filter(|count| *count <= LARGEST).ok_or_else(none)?;
-            Ok(shown(up_to(stream, count)))
+            Ok(shown(read_up_to(stream, count)))
         }
         "packet" => Ok(match packet(stream) {
             Ok(bytes) if bytes.is_empty() => json!("end"),
@@ -68,18 +68,18 @@ fn played(step: &Value, stream: &mut TcpStream, release: Release) -> Result<Valu
             let _ = stream.write_all(&out.into_bytes());
             Ok(Value::Null)
         }
-        "end" => Ok(shown(up_to(stream, LARGEST))),
+        "end" => Ok(shown(read_up_to(stream, LARGEST))),
         _ => Err(none()),
     }
 }
 
 /// Reads the bytes of a packet, which begins with its length from 0.7 on (RPC-10).
 fn packet(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let mut packet = up_to(stream, 8)?;
+    let mut packet = read_up_to(stream, 8)?;
     let length = packet.first_chunk().copied().map_or(0, u64::from_le_bytes);
     // A server may state any length up to 2^64, so that at most the limit of a script is read.
     let length = usize::try_from(length).unwrap_or(LARGEST).min(LARGEST);
-    packet.extend(up_to(stream, length)?);
+    packet.extend(read_up_to(stream, length)?);
     Ok(packet)
 }
 
@@ -91,7 +91,7 @@ fn shown_packet(bytes: &[u8], release: Release) -> Result<Value, Violation> {
 }
 
 /// Reads `count` bytes, or fewer if the stream ends before.
-fn up_to(stream: &mut TcpStream, count: usize) -> io::Result<Vec<u8>> {
+fn read_up_to(stream: &mut TcpStream, count: usize) -> io::Result<Vec<u8>> {
     // One deadline for all pieces: a peer that writes single bytes would otherwise renew the time with each.
     let until = Instant::now() + patience();
     let mut read = Vec::new();

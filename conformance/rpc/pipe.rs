@@ -27,7 +27,7 @@ struct PipeBuffer {
 }
 
 /// Creates both ends.
-pub(super) fn ends() -> (PipeEnd, PipeEnd) {
+pub(super) fn open_pipe() -> (PipeEnd, PipeEnd) {
     let (one, other) = (Arc::new(OneWay::default()), Arc::new(OneWay::default()));
     let end = |incoming: &Arc<OneWay>, outgoing: &Arc<OneWay>| PipeEnd {
         incoming: Arc::clone(incoming),

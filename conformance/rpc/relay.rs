@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Runs our own tracker or proxy in a thread, over sockets of this machine.
 pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     let steps = args.get("value").and_then(Value::as_array);
-    let steps = steps.ok_or_else(|| wrong("value"))?;
+    let steps = steps.ok_or_else(|| malformed_step("value"))?;
     let events = Events::default();
     let beside = Beside::start(args)?;
     let between = Between::start(args, &beside, &events)?;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, OpError> {
     Ok(Answer::new(value, Findings::default()))
 }
 
-pub(super) fn wrong(what: &str) -> OpError {
+pub(super) fn malformed_step(what: &str) -> OpError {
     OpError::Unsupported(format!("`{what}` has another form"))
 }
 
@@ -165,7 +165,7 @@ impl Between {
                     to: to.transpose().map_err(no_socket)?,
                     capture: capture.map(|folder| folder.path().to_owned()),
                     tracker: tracker.transpose()?.map(|address| address.to_string()),
-                    wait: wait.ok_or_else(|| wrong("wait"))?,
+                    wait: wait.ok_or_else(|| malformed_step("wait"))?,
                     // The port is always opened; only some cases use it.
                     web: cfg!(feature = "web").then_some(ANY),
                     connections: limit("connections").unwrap_or(plain.connections),
@@ -177,7 +177,7 @@ impl Between {
                 });
                 Ok(Between::Proxy(handle, Some(runs)))
             }
-            _ => Err(wrong("of")),
+            _ => Err(malformed_step("of")),
         }
     }
 
@@ -268,7 +268,7 @@ impl RelayPlay {
                 other => other,
             })
         };
-        let [(what, of)] = rest_of(step)[..] else {
+        let [(what, of)] = members_without_peer(step)[..] else {
             return Err(none());
         };
         match what {
@@ -304,7 +304,7 @@ impl RelayPlay {
             }
             // The connection was already accepted above, when the peer was created.
             "accept" => {}
-            "until" => return peer.until(of),
+            "until" => return peer.await_summary(of),
             #[cfg(feature = "web")]
             "upgrade" => return Ok(peer.upgrade()),
             #[cfg(feature = "web")]
@@ -318,7 +318,7 @@ impl RelayPlay {
                 let count = of.as_u64().and_then(|count| usize::try_from(count).ok());
                 return Ok(peer.read(count.filter(|count| *count <= 1 << 20).ok_or_else(none)?));
             }
-            "end" => return Ok(peer.rest()),
+            "end" => return Ok(peer.read_until_close()),
             _ => return Err(none()),
         }
         Ok(Some(Value::Null))
@@ -339,18 +339,24 @@ impl RelayPlay {
     fn peer(&self, step: &Value) -> Result<RelayPeer, OpError> {
         let wants = |name: &str| step.get(name) == Some(&Value::Bool(true));
         if wants("accept") {
-            let server = self.beside.server.as_ref().ok_or_else(|| wrong("to"))?;
+            let server = self
+                .beside
+                .server
+                .as_ref()
+                .ok_or_else(|| malformed_step("to"))?;
             let (stream, _) = server.accept().map_err(no_socket)?;
-            return RelayPeer::over(stream).map_err(no_socket);
+            return RelayPeer::from_stream(stream).map_err(no_socket);
         }
         let address = if wants("at_tracker") {
             let tracker = self.beside.tracker.as_ref();
-            tracker.ok_or_else(|| wrong("at_tracker"))?.address(false)?
+            tracker
+                .ok_or_else(|| malformed_step("at_tracker"))?
+                .address(false)?
         } else {
             self.between.address(wants("web"))?
         };
         let stream = TcpStream::connect(address).map_err(no_socket)?;
-        RelayPeer::over(stream).map_err(no_socket)
+        RelayPeer::from_stream(stream).map_err(no_socket)
     }
 
     /// Replaces the proxy's port in a reply of its tracker by 0, and hides the random part of match keys.
@@ -388,7 +394,7 @@ impl RelayPlay {
             .beside
             .capture
             .as_ref()
-            .ok_or_else(|| wrong("capture"))?;
+            .ok_or_else(|| malformed_step("capture"))?;
         let side = |side: &str| {
             let file = folder.path().join(format!("session-{number}.{side}.bin"));
             std::fs::read(file).map_or(Value::Null, |bytes| json!(hex(&bytes)))
@@ -398,7 +404,7 @@ impl RelayPlay {
 }
 
 /// Returns the members of a step other than its peer.
-fn rest_of(step: &Value) -> Vec<(&str, &Value)> {
+fn members_without_peer(step: &Value) -> Vec<(&str, &Value)> {
     let members = step.as_object().into_iter().flatten();
     let rest = members.filter(|(name, _)| !matches!(name.as_str(), "peer" | "web" | "at_tracker"));
     rest.map(|(name, value)| (name.as_str(), value)).collect()

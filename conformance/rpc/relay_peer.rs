@@ -28,7 +28,7 @@ pub(super) struct RelayPeer {
 
 impl RelayPeer {
     /// Creates a peer over a new connection. Small writes are sent at once, because a case waits for the answer to each.
-    pub(super) fn over(stream: TcpStream) -> std::io::Result<RelayPeer> {
+    pub(super) fn from_stream(stream: TcpStream) -> std::io::Result<RelayPeer> {
         stream.set_nodelay(true)?;
         Ok(RelayPeer {
             stream,
@@ -50,7 +50,7 @@ impl RelayPeer {
     }
 
     /// Waits for more bytes; `None` if nothing comes in time.
-    fn more(&mut self, until: Instant) -> Option<()> {
+    fn read_more(&mut self, until: Instant) -> Option<()> {
         let left = until.saturating_duration_since(Instant::now());
         // `set_read_timeout` rejects zero. Here zero means that the time is over, not that the connection is broken.
         let limit = Some(left).filter(|left| !left.is_zero())?;
@@ -84,7 +84,7 @@ impl RelayPeer {
                     return Some(message);
                 }
                 Ok(Progress::Short(_)) if self.is_ended => return Some(json!("end")),
-                Ok(Progress::Short(_)) => self.more(until)?,
+                Ok(Progress::Short(_)) => self.read_more(until)?,
                 Err(broken) => return Some(json!({"breaks": broken.rule().id()})),
             }
         }
@@ -101,7 +101,7 @@ impl RelayPeer {
     pub(super) fn read(&mut self, count: usize) -> Option<Value> {
         let until = Instant::now() + patience();
         while self.input.len() < count && !self.is_ended {
-            self.more(until)?;
+            self.read_more(until)?;
         }
         let count = count.min(self.input.len());
         let bytes: Vec<u8> = self.input.drain(..count).collect();
@@ -109,19 +109,19 @@ impl RelayPeer {
     }
 
     /// Reads all bytes up to the end.
-    pub(super) fn rest(&mut self) -> Option<Value> {
+    pub(super) fn read_until_close(&mut self) -> Option<Value> {
         let until = Instant::now() + patience();
         while !self.is_ended {
-            self.more(until)?;
+            self.read_more(until)?;
         }
         let bytes = std::mem::take(&mut self.input);
         Some(json!(hex(&bytes)))
     }
 
     /// Requests the tracker's summary until a key has these counts.
-    pub(super) fn until(&mut self, wanted: &Value) -> Result<Option<Value>, OpError> {
+    pub(super) fn await_summary(&mut self, wanted: &Value) -> Result<Option<Value>, OpError> {
         let key = wanted.get("key").and_then(Value::as_str);
-        let key = key.ok_or_else(|| super::relay::wrong("until"))?;
+        let key = key.ok_or_else(|| super::relay::malformed_step("until"))?;
         let until = Instant::now() + patience();
         while Instant::now() < until {
             let mut out = Writer::new();

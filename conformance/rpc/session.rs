@@ -96,7 +96,7 @@ pub(super) fn texts(args: &Value) -> Result<Vec<&str>, OpError> {
 }
 
 /// Returns those of `texts` that occur in a text.
-pub(super) fn found(text: &str, texts: &[&str]) -> Value {
+pub(super) fn texts_in(text: &str, texts: &[&str]) -> Value {
     let parts = texts.iter().copied();
     parts.filter(|part| text.contains(part)).collect()
 }
@@ -115,7 +115,7 @@ fn report_form(report: &SessionReport, texts: &[&str]) -> Value {
         },
     };
     if let (SessionEnd::Failed(error), false) = (&report.end, texts.is_empty()) {
-        end["has"] = found(&error.reason(), texts);
+        end["has"] = texts_in(&error.reason(), texts);
     }
     let release = report.release.map(|release| release.to_string());
     json!({
@@ -131,7 +131,7 @@ type Played = (
 
 /// Runs client and server in this process, over a pipe: this takes no port, and does not depend on the machine's network.
 fn over_pipe(script: &SessionScript<'_>, options: ServerOptions) -> Played {
-    let (near, far) = pipe::ends();
+    let (near, far) = pipe::open_pipe();
     let is_paired = script.server.paired;
     let served = std::thread::spawn(move || serve_one(far, is_paired, &options));
     let writer = near.writer();

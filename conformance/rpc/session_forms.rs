@@ -1,6 +1,6 @@
 //! Display of the answers of a session.
 
-use super::session::found;
+use super::session::texts_in;
 use crate::rpc::json::from_packet;
 use crate::rpc::{PackedValue, Packet};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -20,7 +20,7 @@ pub(super) fn shown(
             [PackedValue::Str(text)] => String::from_utf8_lossy(text),
             _ => Cow::Borrowed(""),
         };
-        let has = found(&text, texts);
+        let has = texts_in(&text, texts);
         return (json!({"code": "Exception", "has": has}), Vec::new());
     }
     let values = match packet {

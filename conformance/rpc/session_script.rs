@@ -315,7 +315,7 @@ impl ScriptClient<'_, '_> {
                 }
                 for (name, of_data) in [("handle_of", false), ("data_of", true)] {
                     if let Some(at) = members.get(name) {
-                        let found = self.handed(at, of_data);
+                        let found = self.handle_in_answer(at, of_data);
                         let plus = members
                             .get("plus")
                             .and_then(Value::as_u64)
@@ -342,7 +342,7 @@ impl ScriptClient<'_, '_> {
     }
 
     /// Returns the handle in answer `at`, or the number of its tensor's memory.
-    fn handed(&self, at: &Value, of_data: bool) -> Option<u64> {
+    fn handle_in_answer(&self, at: &Value, of_data: bool) -> Option<u64> {
         let at = usize::try_from(at.as_u64()?).ok()?;
         let mut values = self.answers.get(at)?.iter();
         values.find_map(|value| match value {

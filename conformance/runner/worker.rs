@@ -9,7 +9,7 @@ use crate::conformance::adapter::{Adapter, Identity, Reply, protocol};
 use crate::conformance::case::{Case, Suite};
 use crate::conformance::op::Op;
 use crate::conformance::parts::Parts;
-use crate::conformance::plain_text::plain;
+use crate::conformance::plain_text::sanitize;
 use crate::conformance::verdict::{Judgement, Verdict, judge};
 use crate::release::{ParseError, Release, Releases};
 use serde_json::Value;
@@ -64,7 +64,7 @@ impl<'a> CaseQueue<'a> {
     }
 
     /// Removes a testee that takes no more cases; returns whether it was the last one.
-    pub(super) fn leave(&self) -> bool {
+    pub(super) fn remove_worker(&self) -> bool {
         self.workers.fetch_sub(1, Ordering::SeqCst) == 1
     }
 
@@ -123,10 +123,13 @@ pub(super) fn work<'a>(
     // The testee's output is shown in reports and terminals, so it is escaped before it is kept.
     let identity = adapter.hello(&suite.hash).map_err(|error| {
         let ended = run.end.get();
-        ended.map_or_else(|| plain(&error), |by| format!("{by} came before a hello"))
+        ended.map_or_else(
+            || sanitize(&error),
+            |by| format!("{by} came before a hello"),
+        )
     });
     let identity = plain_identity(identity?);
-    let run = &run.about(&identity);
+    let run = &run.with_known_failures_of(&identity);
     let mut stated = Parts::default();
     // `suspicious` means that the testee was lost, so the first failure after that may be a consequence of it.
     let mut suspicious = false;
@@ -141,7 +144,7 @@ pub(super) fn work<'a>(
             if !waits() {
                 continue;
             }
-            if !queue.leave() {
+            if !queue.remove_worker() {
                 gave_up = Some(why);
                 break;
             }
@@ -167,16 +170,19 @@ pub(super) fn work<'a>(
         let start = Instant::now();
         let given_up = queue.losses().given_up.clone();
         let (judgement, note, answer) = match given_up {
-            Some(verdict) => (Judgement::bare(verdict), None, None),
+            Some(verdict) => (Judgement::without_parts(verdict), None, None),
             None => {
                 let before = last.as_mut().map(|(_, last)| last);
-                put(case, adapter, (&identity, run), &mut suspicious, before)
+                run_case(case, adapter, (&identity, run), &mut suspicious, before)
             }
         };
-        let (judgement, note) = match run.ended().filter(|_| is_loss(&judgement.verdict)) {
+        let (judgement, note) = match run
+            .interrupted_verdict()
+            .filter(|_| is_loss(&judgement.verdict))
+        {
             Some(verdict) => {
                 queue.losses().end(run);
-                (Judgement::bare(verdict), None)
+                (Judgement::without_parts(verdict), None)
             }
             None => (judgement, note),
         };
@@ -191,7 +197,7 @@ pub(super) fn work<'a>(
             fails: false,
             known: None,
             answer: answer.filter(|_| failed),
-            stderr: stderr.map(|text| plain(&text)),
+            stderr: stderr.map(|text| sanitize(&text)),
             note,
             took: start.elapsed(),
         };
@@ -236,7 +242,7 @@ impl Losses {
     /// Gives up the remaining cases if a signal has ended the run.
     fn end(&mut self, run: &Run) {
         if self.given_up.is_none()
-            && let (Some(verdict), Some(by)) = (run.ended(), run.end.get())
+            && let (Some(verdict), Some(by)) = (run.interrupted_verdict(), run.end.get())
         {
             self.given_up = Some(verdict);
             self.untried = Some(format!("{by} ended the run before its last answer"));
@@ -272,7 +278,7 @@ impl Losses {
 
 /// Runs one case after the case `before`. `suspicious` means that the testee was lost, so the first failure since then may be a
 /// consequence of that. Such a case is repeated in a new testee.
-fn put(
+fn run_case(
     case: &Case,
     adapter: &mut dyn Adapter,
     (identity, run): (&Identity, &Run),
@@ -280,8 +286,8 @@ fn put(
     before: Option<&mut CaseOutcome<'_>>,
 ) -> (Judgement, Option<String>, Option<Value>) {
     // A case that hello already excludes does not need a started testee.
-    if let Some(verdict) = beforehand(case, identity, run) {
-        return (Judgement::bare(verdict), None, None);
+    if let Some(verdict) = verdict_without_call(case, identity, run) {
+        return (Judgement::without_parts(verdict), None, None);
     }
     let (judgement, reply) = ask(case, adapter);
     let seen = match &reply {
@@ -345,7 +351,7 @@ pub(in crate::conformance) fn ask(
     case: &Case,
     adapter: &mut dyn Adapter,
 ) -> (Judgement, Option<Reply>) {
-    let mut whole = Judgement::bare(Verdict::Pass);
+    let mut whole = Judgement::without_parts(Verdict::Pass);
     let mut last = None;
     for step in case.steps() {
         let reply = adapter.call(&step.op, &step.request());
@@ -355,11 +361,11 @@ pub(in crate::conformance) fn ask(
         } else {
             judgement
         };
-        whole = whole.with(judgement);
+        whole = whole.merge_next(judgement);
         last = Some(reply);
         if whole.verdict != Verdict::Pass {
             if let Some(cut) = step.cut_to(case) {
-                whole.verdict = whole.verdict.of(&format!("the first {cut} bytes"));
+                whole.verdict = whole.verdict.for_part(&format!("the first {cut} bytes"));
             }
             break;
         }
@@ -374,7 +380,7 @@ fn is_loss(verdict: &Verdict) -> bool {
 
 /// Returns the verdict of a case that needs no call: the implementation lacks its operation or release, or it needs a compiler that
 /// may not be called.
-fn beforehand(case: &Case, identity: &Identity, run: &Run) -> Option<Verdict> {
+fn verdict_without_call(case: &Case, identity: &Identity, run: &Run) -> Option<Verdict> {
     if leaves_out(identity, case) {
         let why = format!("{} has no operation `{}`", identity.name, case.op);
         return Some(match is_foreign(case) {

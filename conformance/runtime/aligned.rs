@@ -14,7 +14,7 @@ impl AlignedLine {
     }
 
     /// Returns the blocks that hold `bytes`, padded with zeros.
-    pub(in crate::conformance) fn holding(bytes: &[u8]) -> Vec<AlignedLine> {
+    pub(in crate::conformance) fn copy_aligned(bytes: &[u8]) -> Vec<AlignedLine> {
         let lines = bytes.chunks(64).map(|chunk| {
             let mut line = [0; 64];
             line[..chunk.len()].copy_from_slice(chunk);

@@ -19,7 +19,7 @@ pub(in crate::conformance) trait CResult<Frame> {
     type Answer;
 
     /// Converts the result, and the memory that the function has written.
-    fn shown(self, frame: &mut Frame) -> Self::Answer;
+    fn into_answer(self, frame: &mut Frame) -> Self::Answer;
 }
 
 /// A type of functions.
@@ -74,7 +74,7 @@ pub(in crate::conformance) unsafe fn invoke<Frame, F: CFunction<Frame>>(
     // SAFETY: the address of a function of type `F`, by this function's contract.
     let function: F = unsafe { std::mem::transmute_copy(&address) };
     // SAFETY: the function accepts these arguments, by this function's contract.
-    Ok(unsafe { function.call(frame) }?.shown(frame))
+    Ok(unsafe { function.call(frame) }?.into_answer(frame))
 }
 
 /// Defines a function that calls one of a table of C functions by its name; `None` for another name.

@@ -54,7 +54,7 @@ pub(super) trait Runtime: Send + Sync {
     /// * `error.again` creates an error from the parts of another, and `error.frame` adds a line to its backtrace
     /// * `threads.configure` takes the number of workers of a launch
     /// * `graph/own.rs`, `module/own.rs` and `vm/own.rs` describe the names that begin with `graph.`, `module.` and `vm.`
-    fn brought(&self, _name: &str) -> Option<*mut Header> {
+    fn suite_function(&self, _name: &str) -> Option<*mut Header> {
         None
     }
 
@@ -118,7 +118,7 @@ impl Runtime for Ourselves {
     }
 
     /// Returns a function for each step that C does not reach, so that cases check the whole answer and not only the visible part.
-    fn brought(&self, name: &str) -> Option<*mut Header> {
+    fn suite_function(&self, name: &str) -> Option<*mut Header> {
         let function: Function = match name.split_once('.')? {
             ("function", name) => function::ops::function(name)?,
             ("convert", to) => value::ops::converter(to)?,
@@ -180,18 +180,19 @@ impl Runtime for Ourselves {
 }
 
 /// Returns this crate, as the drivers see it.
-pub(super) fn ourselves() -> &'static FfiApi {
+pub(super) fn ffi_api_of_this_crate() -> &'static FfiApi {
     // One for the process, like the exported functions.
     static OURS: LazyLock<FfiApi> = LazyLock::new(|| {
-        FfiApi::of(&Ourselves).expect("the table of exports has the whole interface")
+        FfiApi::from_runtime(&Ourselves).expect("the table of exports has the whole interface")
     });
     &OURS
 }
 
 /// Returns this crate, as a caller of 0.20 and before sees it.
-pub(super) fn ourselves_before_0_21() -> &'static legacy::LegacyApi {
+pub(super) fn legacy_api_of_this_crate() -> &'static legacy::LegacyApi {
     static OURS: LazyLock<legacy::LegacyApi> = LazyLock::new(|| {
-        legacy::LegacyApi::of(&Ourselves).expect("the table of exports has the whole interface")
+        legacy::LegacyApi::from_runtime(&Ourselves)
+            .expect("the table of exports has the whole interface")
     });
     &OURS
 }

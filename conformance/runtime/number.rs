@@ -9,7 +9,7 @@ pub(in crate::conformance) struct NoNumber(String);
 
 impl NoNumber {
     /// Creates the error for this form.
-    pub(in crate::conformance) fn at(form: &Value) -> NoNumber {
+    pub(in crate::conformance) fn for_form(form: &Value) -> NoNumber {
         NoNumber(format!("case states no number \"{form}\""))
     }
 }
@@ -36,7 +36,7 @@ pub(in crate::conformance) fn number_of<'a, T: TryFrom<i128>>(
     let signed = form.as_i64().map(i128::from);
     let number = signed.or_else(|| form.as_u64().map(i128::from));
     let number = number.and_then(|number| T::try_from(number).ok());
-    number.ok_or_else(|| NoNumber::at(form))
+    number.ok_or_else(|| NoNumber::for_form(form))
 }
 
 /// Returns the number `name` of a form, or `absent` if the case omits it.
@@ -50,7 +50,7 @@ pub(in crate::conformance) fn number_or<T: TryFrom<i128>>(
 
 /// Returns the numbers of a form that is a list.
 pub(in crate::conformance) fn numbers_in(form: &Value) -> Result<Vec<i64>, NoNumber> {
-    numbers_of(form.as_array().ok_or_else(|| NoNumber::at(form))?)
+    numbers_of(form.as_array().ok_or_else(|| NoNumber::for_form(form))?)
 }
 
 /// Returns the numbers of a list.

@@ -22,7 +22,7 @@ pub(in crate::conformance) fn write(
     path: &Path,
 ) -> io::Result<()> {
     match MACHINE {
-        Some(machine) => fs::write(path, around(machine, blob, symbol, context)),
+        Some(machine) => fs::write(path, build_library(machine, blob, symbol, context)),
         None => pack::shared(blob, naming, &LinkOptions::default(), path),
     }
 }
@@ -36,14 +36,14 @@ pub(in crate::conformance) fn write_functions(
     let Some(machine) = MACHINE else {
         return Err(io::Error::other("no code is known for this machine"));
     };
-    let code = returning(machine, number);
+    let code = encode_constant_function(machine, number);
     let functions = names.iter().map(|name| (*name, &code[..]));
     let functions: Vec<Exported<'_>> = functions.collect();
     fs::write(path, stub::library(machine, &[], &functions).bytes)
 }
 
 /// Returns a function that stores `number` at its fourth argument and 0 (an integer) at its fifth, and returns 0.
-fn returning(machine: u16, number: u32) -> Vec<u8> {
+fn encode_constant_function(machine: u16, number: u32) -> Vec<u8> {
     if machine == X86_64 {
         let [a, b, c, d] = number.to_le_bytes();
         // The System V convention: %rcx is the fourth argument, %r8 the fifth.
@@ -96,7 +96,7 @@ pub(in crate::conformance) fn write_symbols(
 }
 
 /// Returns the library that contains `blob`, with a slot for the context.
-fn around(machine: u16, blob: &[u8], symbol: &str, context: &str) -> Vec<u8> {
+fn build_library(machine: u16, blob: &[u8], symbol: &str, context: &str) -> Vec<u8> {
     // The blob comes last in the file, so that a read past its end is noticed.
     let data = [(context, &[0; 8][..]), (symbol, blob)];
     stub::library(machine, &data, &[]).bytes

@@ -1,6 +1,6 @@
 //! Operations of chapter `tensor`.
 
-use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed};
+use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, fields_to_json};
 use crate::conformance::runtime::ffi::tensors;
 use crate::release::Release;
 use crate::rule::Findings;
@@ -60,7 +60,7 @@ fn decode(args: &Value) -> Result<Answer, OpError> {
 /// Runs `tensor.fields`, which returns the place of each field, as far as the bytes can be read.
 fn fields(args: &Value) -> Result<Answer, OpError> {
     let spans = trace("tensor.fields", &data(args)?, args);
-    Ok(Answer::new(listed(&spans), Findings::default()))
+    Ok(Answer::new(fields_to_json(&spans), Findings::default()))
 }
 
 /// Returns the fields of the input of `tensor.decode`, as far as it can be read.

@@ -52,7 +52,7 @@ pub(in crate::conformance) fn converted(
 ) -> Result<Value, Reply> {
     let call = |name: &str, args: &[RawAny]| api.call_global(name, args);
     let raw = value.raw;
-    if let Some(converter) = api.brought(&format!("convert.{wanted}")) {
+    if let Some(converter) = api.suite_function(&format!("convert.{wanted}")) {
         return show(api, &api.call(&converter, &[raw])?);
     }
     Ok(match wanted {
@@ -168,7 +168,7 @@ unsafe extern "C" fn note_this(this: RawHandle, _: *const RawAny, _: i32, _: *mu
 }
 
 /// Does nothing, as a deleter.
-unsafe extern "C" fn nothing(_: RawHandle) {}
+unsafe extern "C" fn ignore_deletion(_: RawHandle) {}
 
 /// Shows an opaque pointer by the first argument of a C callback that is created with it.
 fn pointer(api: &'static FfiApi, raw: RawAny) -> Result<Value, Reply> {
@@ -180,7 +180,7 @@ fn pointer(api: &'static FfiApi, raw: RawAny) -> Result<Value, Reply> {
         },
     );
     // Without a deleter, a runtime may drop a null pointer and not pass it on.
-    let deleter = nothing as unsafe extern "C" fn(RawHandle);
+    let deleter = ignore_deletion as unsafe extern "C" fn(RawHandle);
     let deleter = RawAny::of(
         index::OPAQUE,
         AnyPayload {

@@ -6,7 +6,7 @@ use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show, type_key};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
-    Reply, accepted, alone, c_text, seen, unsupported, value_of,
+    Reply, accepted, c_text, lock_process_state, unsupported, value_of, view_reply,
 };
 use crate::conformance::runtime::number::{number_of, number_or};
 use crate::conformance::value::custom;
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// bytes of the cell are compared (VAL-01, VAL-02), for an object also its header (VAL-04), and for a text the place of its bytes (VAL-06).
 pub(in crate::conformance) fn cell(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let form = args.get("value").unwrap_or(&Value::Null);
-    let held = match made_from(form) {
+    let held = match graph_node_for(form) {
         Some(node) => {
             let graph = json!({"root_index": 0, "nodes": [node]}).to_string();
             api.call_global("ffi.FromJSONGraphString", &[api.text(&graph)?.raw])?
@@ -61,7 +61,7 @@ pub(in crate::conformance) fn cell(api: &'static FfiApi, args: &Value) -> Result
 }
 
 /// Returns the node of a JSON graph from which a runtime makes the value. Returns `None` if the interface has a function for the value.
-fn made_from(form: &Value) -> Option<Value> {
+fn graph_node_for(form: &Value) -> Option<Value> {
     Some(match form {
         Value::Null => json!({"type": "None"}),
         Value::Bool(_) => json!({"type": "bool", "data": form}),
@@ -83,7 +83,7 @@ fn made_from(form: &Value) -> Option<Value> {
 /// If a case has such types, the two functions of VAL-21 are registered over any functions that the process has under these names.
 pub(in crate::conformance) fn dtype(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     // Custom types belong to the process, so two cases at the same time would see each other's types.
-    let _alone = alone();
+    let _alone = lock_process_state();
     let types = args.get("custom");
     custom::keep(types.unwrap_or(&Value::Null));
     if types.is_some() {
@@ -153,7 +153,7 @@ unsafe extern "C" fn custom_name(
 pub(in crate::conformance) fn device(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let text = args.get("value").and_then(Value::as_str);
     let text = api.text(text.ok_or_else(|| unsupported("`value` is not a text"))?)?;
-    let device = match api.brought("read.device") {
+    let device = match api.suite_function("read.device") {
         Some(reader) => show(api, &api.call(&reader, &[text.raw])?)?,
         None => converted(api, &text, "device")?,
     };
@@ -231,7 +231,7 @@ pub(in crate::conformance) fn life(api: &'static FfiApi, args: &Value) -> Result
     let weak: u64 = number_or(value_of(args), "weak", 0)?;
     let object = Header::new(index::OBJECT, note_flags);
     let ptr = std::ptr::from_ref(&object).cast_mut().cast();
-    let own = |step: &str| api.brought(&format!("weak.{step}"));
+    let own = |step: &str| api.suite_function(&format!("weak.{step}"));
     let own = own("add").zip(own("upgrade")).zip(own("drop"));
     let address = [RawAny::of(index::OPAQUE, AnyPayload { ptr })];
     match &own {
@@ -265,11 +265,11 @@ pub(in crate::conformance) fn life(api: &'static FfiApi, args: &Value) -> Result
     drop(second);
     if early > 0 {
         let flags = json!(["before the last reference was gone", FLAGS.take()]);
-        return seen("released", flags);
+        return view_reply("released", flags);
     }
     // If weak references remain, the memory is freed later.
     let Some(((_, upgrade), release)) = own else {
-        return seen("released", json!(FLAGS.take()));
+        return view_reply("released", json!(FLAGS.take()));
     };
     for _ in 0..weak {
         upgraded.push(api.call(&upgrade, &address)?.raw.int() != 0);
@@ -325,7 +325,7 @@ pub(in crate::conformance) fn types(api: &'static FfiApi, args: &Value) -> Resul
     let mut answers = Vec::new();
     for pair in list("/value/ask") {
         let side = |at: usize| index_of(&own, pair.get(at).and_then(Value::as_str).unwrap_or(""));
-        answers.push(is_one(api, side(0)?, side(1)?));
+        answers.push(is_derived_from(api, side(0)?, side(1)?));
     }
     let mut members = json!({"indices": indices, "is": answers});
     let mut about = Vec::new();
@@ -348,7 +348,7 @@ pub(in crate::conformance) fn types(api: &'static FfiApi, args: &Value) -> Resul
 /// Returns whether the table of ancestors says that a type is derived from another or equal to it.
 ///
 /// VAL-16: the table is read as inlined C++ code reads it, by the depth of the ancestor. No call would show a wrong depth.
-fn is_one(api: &'static FfiApi, own: i32, ancestor: i32) -> bool {
+fn is_derived_from(api: &'static FfiApi, own: i32, ancestor: i32) -> bool {
     let (Some(own), Some(ancestor)) = (api.type_info(own), api.type_info(ancestor)) else {
         return false;
     };

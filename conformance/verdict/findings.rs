@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// Compares findings by the parts that the testee states for all of them: only the rules, each once, or every finding in full.
 pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgement {
-    let mut judgement = Judgement::bare(Verdict::Pass);
+    let mut judgement = Judgement::without_parts(Verdict::Pass);
     // A missing list differs from an empty one: it does not claim that the input has no findings.
     let Some(findings) = findings else {
         judgement.unstated.add(Parts::FINDINGS);

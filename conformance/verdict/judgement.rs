@@ -20,7 +20,7 @@ pub struct Judgement {
 
 impl Judgement {
     /// Creates a verdict without parts to compare.
-    pub(in crate::conformance) fn bare(verdict: Verdict) -> Judgement {
+    pub(in crate::conformance) fn without_parts(verdict: Verdict) -> Judgement {
         Judgement {
             verdict,
             stated: Parts::default(),
@@ -30,7 +30,7 @@ impl Judgement {
     }
 
     /// Merges this judgement with that of the next input, for a case with several inputs.
-    pub(in crate::conformance) fn with(mut self, next: Judgement) -> Judgement {
+    pub(in crate::conformance) fn merge_next(mut self, next: Judgement) -> Judgement {
         self.verdict = next.verdict;
         self.stated.add(next.stated);
         self.unstated.add(next.unstated);
@@ -40,12 +40,12 @@ impl Judgement {
 
     /// Returns the judgement for an implementation that must state these parts whenever a case does. A pass without them becomes a
     /// failure.
-    pub fn held_to(mut self, case: &Case, parts: Parts) -> Judgement {
+    pub fn require_parts(mut self, case: &Case, parts: Parts) -> Judgement {
         // In a case without findings, a missing list counts as an empty one.
         if parts.has(Parts::FINDINGS) && case.findings.is_empty() {
             self.unstated.remove(Parts::FINDINGS);
         }
-        let missing = self.unstated.and(parts);
+        let missing = self.unstated.intersection(parts);
         if self.verdict == Verdict::Pass && !missing.is_empty() {
             let actual = match &case.expect {
                 Expect::Reject(_) => format!("rejection without {missing}"),
@@ -59,7 +59,7 @@ impl Judgement {
     /// Returns the judgement for an implementation that must state everything, and nothing else. It must execute every case of an
     /// operation that it names: a request that it cannot read is its own mistake.
     pub fn in_full(self, case: &Case) -> Judgement {
-        let mut judgement = self.held_to(case, Parts::ALL);
+        let mut judgement = self.require_parts(case, Parts::ALL);
         if let Verdict::Unsupported(why) = &judgement.verdict {
             let actual = format!("unsupported: {why}");
             judgement.verdict = fail(expected(case), actual, None);
@@ -75,7 +75,7 @@ impl Judgement {
 
 impl Judgement {
     /// Compares one part, and records who states it. Returns whether it is right, as far as both state it.
-    pub(super) fn part<T: PartialEq>(
+    pub(super) fn compare_part<T: PartialEq>(
         &mut self,
         part: Parts,
         expected: Option<T>,

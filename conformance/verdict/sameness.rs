@@ -1,21 +1,25 @@
 //! Equality of two values, and the first place where they differ.
 
 use super::AnswerMismatch;
-use crate::conformance::plain_text::plain;
+use crate::conformance::plain_text::sanitize;
 use serde_json::Value;
 
 /// Returns whether two values are equal. Object keys may come in any order. Integers are compared exactly, a float and an integer
 /// by their number, and two floats by their bits.
-pub fn same(one: &Value, other: &Value) -> bool {
+pub fn values_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .zip(other)
+                    .all(|(one, other)| values_equal(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
                 && one
                     .iter()
-                    .all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
+                    .all(|(key, one)| other.get(key).is_some_and(|other| values_equal(one, other)))
         }
         (Value::Number(a), Value::Number(b)) => match (a.is_f64(), b.is_f64()) {
             (false, false) => a == b,
@@ -30,7 +34,7 @@ pub fn same(one: &Value, other: &Value) -> bool {
 
 /// Returns the first place where two values differ, or `None` if they are equal.
 pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Option<AnswerMismatch> {
-    if same(expected, actual) {
+    if values_equal(expected, actual) {
         return None;
     }
     // Compared as bytes if both are base64, because the first different letter does not show the offset.
@@ -46,8 +50,8 @@ pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Optio
     };
     // The place may contain a key that the testee invented.
     Some(AnswerMismatch {
-        expected: plain(&format!("{place}{expected}")),
-        actual: plain(&format!("{place}{actual}")),
+        expected: sanitize(&format!("{place}{expected}")),
+        actual: sanitize(&format!("{place}{actual}")),
         offset: None,
     })
 }
@@ -80,7 +84,7 @@ fn first_difference(expected: &Value, actual: &Value, path: &mut String) -> (Str
             let differs = one
                 .iter()
                 .zip(other)
-                .position(|(one, other)| !same(one, other));
+                .position(|(one, other)| !values_equal(one, other));
             if let Some(index) = differs {
                 path.push_str(&format!("[{index}]"));
                 return first_difference(&one[index], &other[index], path);
@@ -98,7 +102,7 @@ fn first_difference(expected: &Value, actual: &Value, path: &mut String) -> (Str
             for key in keys {
                 let dot = if path.is_empty() { "" } else { "." };
                 match (one.get(key), other.get(key)) {
-                    (Some(one), Some(other)) if !same(one, other) => {
+                    (Some(one), Some(other)) if !values_equal(one, other) => {
                         path.push_str(&format!("{dot}{key}"));
                         return first_difference(one, other, path);
                     }

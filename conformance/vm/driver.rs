@@ -59,7 +59,7 @@ pub(in crate::conformance) fn run(api: &'static FfiApi, args: &Value) -> Result<
 ///
 /// The C interface represents a device by its functions in the registry, which in a foreign runtime are C++ objects.
 fn counting(api: &'static FfiApi) -> Result<UsageCount, Reply> {
-    match api.brought("vm.text") {
+    match api.suite_function("vm.text") {
         Some(_) => UsageCount::begin().map_err(|error| Reply::Skipped(error.to_string())),
         None => Err(unsupported("the device that counts is one of this crate")),
     }
@@ -208,7 +208,7 @@ impl MachineScript<'_> {
                 Value::Null
             }
             ("@own", [Value::String(name), values @ ..]) => {
-                let own = self.api.brought(&format!("vm.{name}"));
+                let own = self.api.suite_function(&format!("vm.{name}"));
                 let own =
                     own.ok_or_else(|| unsupported("no C function of a machine reaches it"))?;
                 let mut args = vec![self.executable.raw];
@@ -245,7 +245,7 @@ impl MachineScript<'_> {
     ///
     /// Releases have a C++ traceback there, or nothing.
     fn places(&self, name: &str, values: &[Value]) -> Result<Value, Reply> {
-        if self.api.brought("vm.text").is_none() {
+        if self.api.suite_function("vm.text").is_none() {
             return Err(unsupported("it does not say where"));
         }
         match self.call(name, &self.values(values)?) {
@@ -329,7 +329,7 @@ fn argument(
     if let Some(answer) = value.get("params") {
         let answer: u64 = number_of(answer)?;
         let number = NUMBERS.get(answer as usize);
-        let number = number.ok_or_else(|| NoNumber::at(value))?;
+        let number = number.ok_or_else(|| NoNumber::for_form(value))?;
         let prefix = fresh_prefix();
         api.system_symbol(&c_text(&format!("__tvm_ffi_{prefix}get_params")), *number)?;
         return Ok(system_library(api, &prefix)?);
@@ -403,7 +403,7 @@ fn tensor(api: &'static FfiApi, values: &[Value]) -> Result<OwnedValue, Reply> {
     for (name, member) in ["byte_offset", "strides"].into_iter().zip(rest) {
         form[name] = member.get("shape").unwrap_or(member).clone();
     }
-    tensors::made(api, &form)
+    tensors::make_tensor(api, &form)
 }
 
 /// Converts a result back to its form.
@@ -415,7 +415,7 @@ fn show(api: &'static FfiApi, value: &OwnedValue) -> Result<Value, Reply> {
                 json!({"device": [device.kind, device.id]})
             }
             _ => {
-                let shown = tensors::shown(value)?;
+                let shown = tensors::tensor_to_json(value)?;
                 json!({"tensor": shown["dtype"], "shape": shown["shape"], "data": shown["data"]})
             }
         },

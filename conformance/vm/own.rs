@@ -32,7 +32,7 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     };
     Some(Function::from_packed(move |args| {
         let [executable, rest @ ..] = args else {
-            return Err(short());
+            return Err(too_few_arguments());
         };
         Ok(body(&cast::<Module>(*executable)?, rest)?
             .to_string()
@@ -41,7 +41,7 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
 }
 
 /// Creates the error for too few arguments, which is a fault of the driver.
-fn short() -> Error {
+fn too_few_arguments() -> Error {
     Error::new(
         "TypeError",
         "expected an executable, then the arguments of the function",
@@ -50,7 +50,7 @@ fn short() -> Error {
 
 /// Creates a machine on the CPU only.
 fn machine(executable: &Module) -> Result<VirtualMachine, Error> {
-    VirtualMachine::of(executable, &[Device::CPU])
+    VirtualMachine::from_module(executable, &[Device::CPU])
 }
 
 /// Returns the text of the code as lines, as `as_text` of releases prints it.
@@ -63,9 +63,9 @@ fn text(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
 fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
     // The machine copies its constants to that device, which a concurrent case would count as its own.
     let _alone = UsageCount::begin()?;
-    let far = VirtualMachine::of(executable, &[counted::number(0)])?;
+    let far = VirtualMachine::from_module(executable, &[counted::number(0)])?;
     let near = machine(executable)?;
-    let both = VirtualMachine::of(executable, &[counted::number(0), Device::CPU])?;
+    let both = VirtualMachine::from_module(executable, &[counted::number(0), Device::CPU])?;
     let made = executable.require("vm_load_executable")?.call_packed(&[])?;
     let kind = cast::<Module>(made.view())?.kind();
     let devices = |machine: &VirtualMachine| -> Vec<[i32; 2]> {
@@ -84,7 +84,7 @@ fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
 /// Calls a function of the machine with owned arguments, because the cells of the driver are borrowed.
 fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [name, args @ ..] = args else {
-        return Err(short());
+        return Err(too_few_arguments());
     };
     let args: Vec<Any> = args.iter().map(|arg| arg.to_any()).collect();
     machine.call(&cast::<String>(*name)?, &*args)
@@ -94,7 +94,7 @@ fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
 /// (VM-25).
 fn limited(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let [most, args @ ..] = args else {
-        return Err(short());
+        return Err(too_few_arguments());
     };
     let machine = machine(executable)?;
     machine.limit(Some(cast::<u64>(*most)?));
@@ -144,7 +144,7 @@ fn alone(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
 /// Checks DEV-45 on a machine: the number of results, and that none is negative. No case can state how long a call takes.
 fn timed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let [number, repeat, name, args @ ..] = args else {
-        return Err(short());
+        return Err(too_few_arguments());
     };
     let machine = machine(executable)?;
     let how = Evaluator {

@@ -1,6 +1,6 @@
 //! Operations on wire values. `type` is the type of the bytes; see [`crate::wire::json`] for the JSON form.
 
-use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, listed};
+use crate::conformance::op::{Answer, Handler, Op, OpError, base64, data, fields_to_json};
 use crate::rule::{Findings, Strictness, Violation};
 use crate::wire::json::WireType;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -62,7 +62,7 @@ fn fields(args: &Value) -> Result<Answer, OpError> {
     record(&data(args)?, &type_of(args)?, &trace);
     let left_out = trace.left_out();
     let spans = trace.into_spans();
-    let answer = json!({ "fields": listed(&spans), "left_out": left_out });
+    let answer = json!({ "fields": fields_to_json(&spans), "left_out": left_out });
     Ok(Answer::new(answer, Findings::default()))
 }
 

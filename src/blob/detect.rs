@@ -37,14 +37,14 @@ pub fn detect(bytes: &[u8], symbol: Option<&str>) -> Layout {
     let named = symbol.and_then(|symbol| SYMBOLS.iter().find(|(name, _)| symbol.ends_with(name)));
     match named {
         // BLOB-50: 0.2 and 0.7 share one symbol. The symbols of 0.21 and 0.22 differ from each other by one underscore.
-        Some((_, Layout::V0_7)) => old(bytes),
+        Some((_, Layout::V0_7)) => choose_old_layout(bytes),
         Some((_, layout)) => *layout,
-        None => unnamed(bytes),
+        None => choose_any_layout(bytes),
     }
 }
 
 /// Chooses between 0.2 and 0.7. Without a trial, chooses 0.7 if the first module is the host library or the count is 0.
-fn old(bytes: &[u8]) -> Layout {
+fn choose_old_layout(bytes: &[u8]) -> Layout {
     // BLOB-18: the keys decide if both layouts can be read, or neither.
     let first = old_layout(bytes);
     let library = LIBRARY.as_bytes();
@@ -53,11 +53,11 @@ fn old(bytes: &[u8]) -> Layout {
     if starts || matches!(word(bytes, 8), None | Some(0)) {
         return first;
     }
-    best(bytes, first, &[Layout::V0_7, Layout::V0_2])
+    choose_best_fit(bytes, first, &[Layout::V0_7, Layout::V0_2])
 }
 
 /// Chooses among all layouts: tries the one that the first words suggest, then the others.
-fn unnamed(bytes: &[u8]) -> Layout {
+fn choose_any_layout(bytes: &[u8]) -> Layout {
     // After `nbytes`, layout 0.22 has the length of `indptr` and its first value, which is 0. The other layouts have the count of entries
     // and the length of the first key, which is not 0.
     let first = match (word(bytes, 8), word(bytes, 16)) {
@@ -68,11 +68,11 @@ fn unnamed(bytes: &[u8]) -> Layout {
     };
     // BLOB-18: 0.7 comes before 0.21, because a blob without device functions (PAY-03) reads the same in both.
     let rest = [Layout::V0_22, Layout::V0_7, Layout::V0_21, Layout::V0_2];
-    best(bytes, first, &rest)
+    choose_best_fit(bytes, first, &rest)
 }
 
 /// Returns the layout that fits the bytes best. Among equals, `first` wins, then the earliest of `rest`.
-fn best(bytes: &[u8], first: Layout, rest: &[Layout]) -> Layout {
+fn choose_best_fit(bytes: &[u8], first: Layout, rest: &[Layout]) -> Layout {
     let mut best = (Fit::Broken, first);
     for layout in std::iter::once(&first).chain(rest) {
         let fit = Fit::of(bytes, *layout);

@@ -87,7 +87,7 @@ impl ForeignKinds {
         let like = self
             .stated(&module.kind)
             .map_or(JSON_RUNTIME, |info| info.kind);
-        let mut cursor = Cursor::new(&module.payload).at(module.offset);
+        let mut cursor = Cursor::new(&module.payload).with_base(module.offset);
         let payload = payload::read(like, layout, &mut cursor, &mut Findings::default()).ok()?;
         cursor.is_at_end().then_some(payload)
     }
@@ -127,7 +127,7 @@ impl<'k> ForeignReading<'k> {
         }
         let (how, end) = if let Some(end) = self.as_json_runtime(left, blob, body) {
             ("its payload reads as that of a JSON runtime (PAY-45)", end)
-        } else if let Some(end) = self.by_what_follows(left, blob, body) {
+        } else if let Some(end) = self.find_payload_end(left, blob, body) {
             ("its payload ends where the following entries begin", end)
         } else {
             return Ok(false);
@@ -158,7 +158,7 @@ impl<'k> ForeignReading<'k> {
         if payload::kind_info(kind).is_some() {
             return Ok(());
         }
-        let mut cursor = Cursor::new(payload).at(start);
+        let mut cursor = Cursor::new(payload).with_base(start);
         if let Some(info) = self.kinds.stated(kind) {
             return payload::read(info.kind, Layout::V0_22, &mut cursor, findings).map(drop);
         }
@@ -189,7 +189,7 @@ impl<'k> ForeignReading<'k> {
         let mut scratch = Findings::default();
         let payload = payload::read(JSON_RUNTIME, blob.layout, &mut end, &mut scratch).ok()?;
         let is_sure = self.in_trial.get() || self.is_tried.get();
-        if !has_graph(&payload) || !(is_sure || self.reads(left, blob, &end)) {
+        if !has_graph(&payload) || !(is_sure || self.can_read_entries(left, blob, &end)) {
             return None;
         }
         if !self.in_trial.get() {
@@ -199,7 +199,7 @@ impl<'k> ForeignReading<'k> {
     }
 
     /// Returns the cursor at the first offset after the payload from which all remaining entries can be read.
-    fn by_what_follows<'a>(
+    fn find_payload_end<'a>(
         &self,
         left: u64,
         blob: &Blob<'_>,
@@ -219,12 +219,12 @@ impl<'k> ForeignReading<'k> {
         keys.take(TRIALS).find_map(|at| {
             let mut end = body.look_ahead();
             end.take(at as u64, "payload", BLOB_06).ok()?;
-            self.reads(left, blob, &end).then_some(end)
+            self.can_read_entries(left, blob, &end).then_some(end)
         })
     }
 
     /// Returns whether exactly `left` entries fill the bytes from `cursor` on, with a tree among them that covers all modules.
-    fn reads(&self, left: u64, blob: &Blob<'_>, cursor: &Cursor<'_>) -> bool {
+    fn can_read_entries(&self, left: u64, blob: &Blob<'_>, cursor: &Cursor<'_>) -> bool {
         self.in_trial.set(true);
         let read = self.read_rest(left, blob, cursor);
         self.in_trial.set(false);

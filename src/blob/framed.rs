@@ -31,7 +31,7 @@ pub(super) fn read<'a>(
                 format!("the tree has {modules} modules, the bytes end after {index}")
             })
             .map_err(|broken| broken.in_field(format!("module[{index}]")))?;
-        body.within("module", index as u64, |body| {
+        body.read_within("module", index as u64, |body| {
             read_module(blob, body, &mut known, findings, foreign)
         })?;
     }

@@ -131,7 +131,7 @@ impl<'a> StoredModule<'a> {
     ///
     /// Returns the first broken rule, at an offset from the start of the blob.
     pub fn decode(&self) -> Result<Tolerated<Payload<'_>>, Violation> {
-        let mut cursor = Cursor::new(&self.payload).at(self.offset);
+        let mut cursor = Cursor::new(&self.payload).with_base(self.offset);
         Tolerated::read(|findings| payload::read(&self.kind, self.layout, &mut cursor, findings))
     }
 

@@ -44,7 +44,7 @@ pub(super) fn read<'a>(
             })
             .map_err(this)?;
         let left = count.saturating_sub(index).saturating_sub(1);
-        let entry_read = body.within("entry", index, |body| {
+        let entry_read = body.read_within("entry", index, |body| {
             read_entry(blob, body, left, findings, foreign)
         });
         if foreign.is_some()

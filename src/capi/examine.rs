@@ -49,7 +49,7 @@ pub unsafe extern "C" fn tvmspec_examine(
         _ => Ok(unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) }.into()),
     };
     // SAFETY: `command` is null or a C string, and `text` null or a place for a text, by this contract.
-    unsafe { put(command, &name, bytes, None, text) }
+    unsafe { run_command(command, &name, bytes, None, text) }
 }
 
 /// Like [`tvmspec_examine`], for the file at `path`. The code is 2 if it cannot be read.
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn tvmspec_examine_file(
         .and_then(|side| CString::new(side).ok())
         .and_then(|side| read(&side).ok());
     // SAFETY: `command` is null or a C string, and `text` null or a place for a text, by this contract.
-    unsafe { put(command, &name, bytes.map(Cow::Owned), side.as_deref(), text) }
+    unsafe { run_command(command, &name, bytes.map(Cow::Owned), side.as_deref(), text) }
 }
 
 fn read(path: &CStr) -> io::Result<Vec<u8>> {
@@ -104,7 +104,7 @@ fn read(path: &CStr) -> io::Result<Vec<u8>> {
 /// # Safety
 ///
 /// `command` is null or a C string, `text` is null or a place for a text.
-unsafe fn put(
+unsafe fn run_command(
     command: *const c_char,
     name: &str,
     bytes: Result<Cow<'_, [u8]>, String>,

@@ -98,7 +98,7 @@ pub(super) fn read(
     bound: Bound<'_>,
     elements: Elements<'_>,
 ) -> Result<Tensor, CliError> {
-    let (file, length) = input::regular(path)?;
+    let (file, length) = input::open_regular_file(path)?;
     let most = match bound {
         Bound::File => length,
         // `decode` compares the size with the tensor of the model, which is a tighter limit.
@@ -127,13 +127,13 @@ pub(super) struct Archive {
 impl Archive {
     /// Opens the file and reads the list of members.
     pub(super) fn open(path: &Path) -> Result<Archive, CliError> {
-        let (file, length) = input::regular(path)?;
+        let (file, length) = input::open_regular_file(path)?;
         let zip = zip::ZipArchive::new(BufReader::new(file));
         let zip = zip.map_err(|error| cannot_read(&output::file_name(path), &error))?;
         let (listed, start) = (zip.len(), zip.central_directory_start());
         // The archive owns the first handle and its position, so that the file is opened again. The count is needed because the zip
         // reader lists one of two members with the same name.
-        let (mut file, _) = input::regular(path)?;
+        let (mut file, _) = input::open_regular_file(path)?;
         let counted = file
             .seek(SeekFrom::Start(start))
             .and_then(|_| members(&mut BufReader::new(file)))

@@ -5,7 +5,7 @@
 
 use super::call_tensor::TensorArgument;
 use super::host_array::{HostArray, tensor_text};
-use super::input::{self, Input, listed};
+use super::input::{self, Input, list_known_names};
 use super::on_device::DeviceMirror;
 use super::output::Content;
 use super::output_folder::OutputFolder;
@@ -104,7 +104,7 @@ fn end_with(_: &std::ffi::OsStr) {}
 /// Loads the library, calls the function, prints the result and every out tensor, and saves the out tensors (`--save`).
 fn call(args: CallArgs) -> Result<Exit, CliError> {
     // Places are checked before the library is loaded, because loading it runs its initializers.
-    let places = Places::of(&[&args.device])?;
+    let places = Places::resolve(&[&args.device])?;
     let device = places.devices.first().copied().unwrap_or(Device::CPU);
     let module = match places.load(&args.library)? {
         Some(there) => there,
@@ -118,7 +118,7 @@ fn call(args: CallArgs) -> Result<Exit, CliError> {
         .collect::<Result<Vec<CallArgument>, CliError>>()?;
     let away: Vec<Option<DeviceMirror>> = passed
         .iter()
-        .map(|passed| passed.on(device))
+        .map(|passed| passed.copy_to_device(device))
         .collect::<Result<_, CliError>>()?;
     // Before the call, so that nothing has run if this fails. The folder is not kept open, because a crash would leave its temporary
     // files.
@@ -187,7 +187,7 @@ fn load(path: &Path) -> Result<Module, CliError> {
     });
     if loader.is_some() {
         // SAFETY: as below.
-        return unsafe { module::load(path) }.map_err(CliError::of);
+        return unsafe { module::load(path) }.map_err(CliError::from_library_error);
     }
     // SAFETY: a user who calls a library by name trusts it, as the help says; `inspect` examines one that is not trusted.
     let loaded = unsafe { module::load_library(path, Strictness::Lenient) };
@@ -218,7 +218,7 @@ pub(super) fn load_error(path: &Path, failed: &tvmspec::function::Error) -> CliE
 /// cannot be read.
 pub(super) fn not_loaded(path: &Path) -> Option<String> {
     let input = Input::open(path).ok()?;
-    let form = FileForm::of(input.bytes());
+    let form = FileForm::detect(input.bytes());
     if is_image(form) {
         return None;
     }
@@ -226,13 +226,13 @@ pub(super) fn not_loaded(path: &Path) -> Option<String> {
     let subject = match input::subject(&input, path, None) {
         Ok(subject) => subject,
         Err(broken) => {
-            return Some(output::line_of(
+            return Some(output::escape_line(
                 &NotExaminable::broken(&name, &broken).to_string(),
             ));
         }
     };
     if form == FileForm::Unknown {
-        return Some(output::line_of(&subject.nothing().to_string()));
+        return Some(output::escape_line(&subject.not_examinable().to_string()));
     }
     let advice = advice(&subject.file).unwrap_or_else(|| {
         let other = match form {
@@ -260,7 +260,7 @@ pub(super) fn not_loaded(path: &Path) -> Option<String> {
     });
     Some(format!(
         "{name} is not loaded: {}",
-        output::line_of(&advice)
+        output::escape_line(&advice)
     ))
 }
 
@@ -275,7 +275,7 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
     // MOD-08: several modules may export one name, and a look-up finds the first of them.
     known.dedup();
     if !known.is_empty() {
-        let listed = listed(name, known.iter().map(String::as_str));
+        let listed = list_known_names(name, known.iter().map(String::as_str));
         message.push_str(&format!("; it has: {listed}"));
     }
     if name == "default" && known.iter().any(|known| known.starts_with("tvmgen_")) {
@@ -283,7 +283,10 @@ fn find(root: &Module, name: &str) -> Result<Function, CliError> {
     }
     for module in root.walk() {
         // MOD-11: a module whose loader is missing here may have the function.
-        if let Some(hindrance) = module.implementation().and_then(|own| own.hindrance()) {
+        if let Some(hindrance) = module
+            .implementation()
+            .and_then(|own| own.why_not_runnable())
+        {
             message.push_str(&format!("\nnote: {hindrance}"));
         }
     }
@@ -360,7 +363,7 @@ impl CallArgument {
 
 impl CallArgument {
     /// Copies the argument to `device` if it is a tensor. Returns `None` for any other value, and if the device is the CPU.
-    fn on(&self, device: Device) -> Result<Option<DeviceMirror>, CliError> {
+    fn copy_to_device(&self, device: Device) -> Result<Option<DeviceMirror>, CliError> {
         if device.kind == Device::CPU.kind {
             return Ok(None);
         }

@@ -109,8 +109,8 @@ impl TensorArgument {
                 placed: None,
             });
         }
-        let content = HostArray::of(&tensor).map_err(CliError::new)?;
-        let (passed, placed) = place(&content, *tensor.dl(), options)?;
+        let content = HostArray::from_tensor(&tensor).map_err(CliError::new)?;
+        let (passed, placed) = create_with_layout(&content, *tensor.dl(), options)?;
         Ok(TensorArgument {
             passed,
             is_out,
@@ -126,13 +126,13 @@ impl TensorArgument {
     /// Returns its current content.
     pub(super) fn content(&self) -> Result<HostArray, CliError> {
         let Some(placed) = &self.placed else {
-            return HostArray::of(&self.passed).map_err(CliError::new);
+            return HostArray::from_tensor(&self.passed).map_err(CliError::new);
         };
         let memory = placed.memory.to_bytes().map_err(CliError::new)?;
         let (dtype, shape) = (self.passed.dl().dtype, self.passed.shape().to_vec());
         let size = element_size(dtype);
         let mut bytes = Vec::new();
-        placed.each(&shape, size, |at| {
+        placed.for_each_offset(&shape, size, |at| {
             bytes.extend(memory.get(at..at + size).unwrap_or_default());
         });
         Ok(HostArray {
@@ -145,7 +145,7 @@ impl TensorArgument {
 
 impl PlacedMemory {
     /// Calls `visit` with the offset of each element, in row-major order.
-    fn each(&self, shape: &[i64], size: usize, mut visit: impl FnMut(usize)) {
+    fn for_each_offset(&self, shape: &[i64], size: usize, mut visit: impl FnMut(usize)) {
         let count = shape.iter().map(|extent| *extent as usize).product();
         for number in 0..count {
             let (mut rest, mut at): (usize, usize) = (number, 0);
@@ -164,7 +164,7 @@ fn element_size(dtype: Dtype) -> usize {
 }
 
 /// Creates a tensor with `content` in the memory layout of `options`.
-fn place(
+fn create_with_layout(
     content: &HostArray,
     description: DLTensor,
     options: &Options,
@@ -217,7 +217,7 @@ fn place(
     };
     let mut bytes = memory.to_bytes().map_err(CliError::new)?;
     let mut elements = content.bytes.chunks_exact(size);
-    placed.each(shape, size, |at| {
+    placed.for_each_offset(shape, size, |at| {
         let (Some(to), Some(from)) = (bytes.get_mut(at..at + size), elements.next()) else {
             return;
         };

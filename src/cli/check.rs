@@ -148,7 +148,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
     order.selection.chapters = args.chapter;
     order.selection.cases = args.case;
     order.selection.release = args.release;
-    order.known = known(args.known)?;
+    order.known = read_known_failures(args.known)?;
     order.hangs = args.max_hangs.unwrap_or(order.hangs);
     order.crashes = args.max_crashes.unwrap_or(order.crashes);
     order.complete = args.complete;
@@ -358,7 +358,7 @@ fn write(file: Option<&Path>, text: &str) -> Result<(), CliError> {
 }
 
 /// Reads the known failures of `--known`; an empty list without that option.
-fn known(file: Option<PathBuf>) -> Result<KnownFailures, CliError> {
+fn read_known_failures(file: Option<PathBuf>) -> Result<KnownFailures, CliError> {
     let Some(file) = file else {
         return Ok(KnownFailures::default());
     };

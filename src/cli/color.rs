@@ -2,7 +2,7 @@
 //! decides whether styles are shown.
 
 use super::CliError;
-use super::output::{self, plain};
+use super::output::{self, escape_text};
 use anstyle::{AnsiColor, Style};
 use clap::{ColorChoice, ValueEnum as _};
 use std::env;
@@ -144,7 +144,7 @@ impl TerminalText {
 
 impl fmt::Write for TerminalText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.text.push_str(&plain(text));
+        self.text.push_str(&escape_text(text));
         Ok(())
     }
 }
@@ -158,7 +158,7 @@ impl StyledWrite for TerminalText {
 
 /// Escapes `text`, and encloses it in the escape sequences of `style` if `paints` is true.
 pub(crate) fn in_style(style: Style, text: &str, paints: bool) -> String {
-    let text = plain(text);
+    let text = escape_text(text);
     match paints {
         true => format!("{style}{text}{style:#}"),
         false => text.into_owned(),

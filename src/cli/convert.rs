@@ -2,7 +2,7 @@
 
 use super::convert_params::CacheForm;
 use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
-use super::output::line_of;
+use super::output::escape_line;
 use super::package::Packaging;
 use super::whole::WholeLibrary;
 use super::{CliError, Exit, convert_params};
@@ -52,13 +52,13 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         blob: args.blob,
     };
     // Requires a whole library binary: converting the readable part of a broken one would silently lose modules.
-    choice.whole(|input, unit, blob, findings| {
+    choice.with_valid_blob(|input, unit, blob, findings| {
         let layout = args.layout.unwrap_or(blob.layout);
         // BLOB-17: if the other layout cannot hold something, the command fails, but the file breaks no rule.
         let converted = blob.convert(layout).map_err(|broken| {
             CliError::new(format!(
                 "{} cannot go from layout {} to {}: {}",
-                line_of(&unit.name),
+                escape_line(&unit.name),
                 blob.layout,
                 layout,
                 broken.message()
@@ -75,7 +75,7 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
             let module = module.stored();
             module.is_some_and(|module| written.get(&module.offset) == Some(&&module.payload))
         };
-        let kept = PayloadPlaces::of(blob.modules.iter().filter(is_kept));
+        let kept = PayloadPlaces::from_modules(blob.modules.iter().filter(is_kept));
         warn_of_left_out(unit, findings, &kept);
         if args.whole {
             let library = WholeLibrary {

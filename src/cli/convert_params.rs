@@ -1,6 +1,6 @@
 //! `tvmspec convert` for parameters: converts a tensor cache into a parameter file, and a parameter file into a tensor cache.
 
-use super::input::{Input, beside, is_stdin, subject};
+use super::input::{Input, is_stdin, read_sibling, subject};
 use super::output::{self, Content, file_name};
 use super::output_folder::OutputFolder;
 use super::verify::diagnostics;
@@ -27,7 +27,7 @@ pub(crate) fn convert(file: &Path, to: &Path, form: CacheForm) -> Result<Option<
         return Ok(None);
     }
     let input = Input::open(file)?;
-    match FileForm::of(input.bytes()) {
+    match FileForm::detect(input.bytes()) {
         FileForm::TensorCache => to_params(&input, file, to).map(Some),
         FileForm::Params => to_cache(&input, file, to, &form).map(Some),
         _ => Ok(None),
@@ -41,11 +41,11 @@ fn to_params(input: &Input, file: &Path, to: &Path) -> Result<Exit, CliError> {
         return Ok(Exit::Bad);
     }
     let Some(cache) = subject.tensor_cache() else {
-        return Err(CliError::line(subject.nothing()));
+        return Err(CliError::line(subject.not_examinable()));
     };
     let index = Path::new(&input.name);
     let contents = cache.shards.iter().map(|shard| {
-        let content = beside(index, &shard.path);
+        let content = read_sibling(index, &shard.path);
         content.ok_or_else(|| CliError::line(format!("cannot read {}", shard.path)))
     });
     let contents = contents.collect::<Result<Vec<_>, _>>()?;

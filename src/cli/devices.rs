@@ -25,7 +25,10 @@ const NAMES: [&str; 6] = ["cpu", "cuda", "opencl", "vulkan", "metal", "rocm"];
 pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
     let (mut devices, mut absent) = (Vec::new(), Vec::new());
     #[cfg(feature = "rpc")]
-    let server = args.device.map(|text| Places::of(&[text])).transpose()?;
+    let server = args
+        .device
+        .map(|text| Places::resolve(&[text]))
+        .transpose()?;
     // The number of a remote device includes the session.
     #[cfg(feature = "rpc")]
     let first = server.as_ref().and_then(|server| server.devices.first());
@@ -34,7 +37,7 @@ pub(crate) fn run(args: DevicesArgs) -> Result<Exit, CliError> {
     // DEV-57: device types are below 128, and the rest is the session.
     let session = first.map_or(0, |device| device.kind - device.kind % 128);
     for name in NAMES {
-        match look(name, session) {
+        match find_devices(name, session) {
             Ok(found) => devices.extend(found),
             Err(why) => absent.push((name, why)),
         }
@@ -66,7 +69,7 @@ struct DeviceRow {
 
 /// Looks for the devices of a type, which are numbered from 0 without gaps. `session` is added to the type for a device of a server
 /// (DEV-57).
-fn look(name: &str, session: i32) -> Result<Vec<DeviceRow>, String> {
+fn find_devices(name: &str, session: i32) -> Result<Vec<DeviceRow>, String> {
     let there = device_type::number_of(name).ok_or("no release has such a device")?;
     let of = there + session;
     let api = Manager::global().api(of).map_err(|error| match name {

@@ -11,7 +11,7 @@
 
 use super::color::{BAD, ODD, StyledWrite};
 use super::hexdump::Hexdump;
-use super::output::line_of;
+use super::output::escape_line;
 use super::table::{columns, wrap};
 use std::fmt;
 use tvmspec::blob::is_unknown_kind;
@@ -38,11 +38,11 @@ impl DiagnosedBytes<'_> {
     /// Writes the broken rule, the place, and why it matters.
     pub(crate) fn violation(&self, out: &mut dyn StyledWrite, broken: &Violation) -> fmt::Result {
         out.styled(BAD, &format!("error {}", broken.rule()))?;
-        writeln!(out, ": {}", line_of(broken.message()))?;
+        writeln!(out, ": {}", escape_line(broken.message()))?;
         match broken.offset() {
             Some(offset) => self.location(out, offset, broken.field())?,
             // The rule is about the file as a whole, or about a value that was never stored as bytes.
-            None => writeln!(out, "  {}", line_of(self.name))?,
+            None => writeln!(out, "  {}", escape_line(self.name))?,
         }
         explain(out, broken.rule())
     }
@@ -58,7 +58,7 @@ impl DiagnosedBytes<'_> {
         writeln!(
             out,
             ": {}; {unread}. If the kind stores what a known one does, state it: --grammar KIND=KNOWN ({})",
-            line_of(unknown.message()),
+            escape_line(unknown.message()),
             unknown.rule()
         )?;
         self.location(out, unknown.offset().unwrap_or(0), unknown.field())
@@ -80,7 +80,7 @@ impl DiagnosedBytes<'_> {
     /// Writes the oddity in the same form as a violation.
     pub(crate) fn finding(&self, out: &mut dyn StyledWrite, finding: &Finding) -> fmt::Result {
         out.styled(ODD, &format!("finding {}", finding.rule))?;
-        writeln!(out, ": {}", line_of(&finding.message))?;
+        writeln!(out, ": {}", escape_line(&finding.message))?;
         self.location(out, finding.offset, "")?;
         explain(out, finding.rule)
     }
@@ -94,9 +94,9 @@ impl DiagnosedBytes<'_> {
         } else {
             field
         };
-        write!(out, "  {}, byte {offset:#x}", line_of(self.name))?;
+        write!(out, "  {}, byte {offset:#x}", escape_line(self.name))?;
         if !field.is_empty() {
-            write!(out, " ({})", line_of(field))?;
+            write!(out, " ({})", escape_line(field))?;
         }
         out.write_char('\n')?;
         if self.spans.is_empty() {

@@ -4,7 +4,7 @@ use super::color::{BAD, HEAD, ODD, StyledWrite as _};
 use super::diagnostic::DiagnosedBytes;
 use super::hexdump::{Hexdump, Mark};
 use super::input::{Input, payload};
-use super::output::{TerminalWriter, line_of};
+use super::output::{TerminalWriter, escape_line};
 use super::table::columns;
 use super::{CliError, Exit, output, verify};
 use std::fmt::{self, Write as _};
@@ -77,7 +77,7 @@ pub(crate) fn run(args: DumpArgs) -> Result<Exit, CliError> {
                 let headed = units.len() > 1
                     || matches!(&unit.format, Format::Library { symbol, .. } if !symbol.is_empty());
                 if headed {
-                    let (name, title) = (line_of(&unit.name), unit.title());
+                    let (name, title) = (escape_line(&unit.name), unit.title());
                     let length = unit.bytes.len();
                     out.styled(HEAD, &format!("# {name}, {title}, {length} bytes"))?;
                     out.write_char('\n')?;

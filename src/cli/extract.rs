@@ -54,7 +54,7 @@ pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
         layout: args.layout,
         blob: args.blob,
     };
-    choice.partial(|input, _, partial| extract(&args, input, &partial))
+    choice.with_partial_blob(|input, _, partial| extract(&args, input, &partial))
 }
 
 /// Writes the part that the options select: the stored bytes (`--raw`), the JSON form (`--json`), one field, or the code.
@@ -174,7 +174,7 @@ fn code(args: &ExtractArgs, index: usize, payload: &Payload<'_>) -> Result<Exit,
                 if name != format!("{kernel}.{extension}") {
                     output::note(format_args!(
                         "note: kernel `{}` is in {name}",
-                        output::line_of(kernel)
+                        output::escape_line(kernel)
                     ));
                 }
                 folder.write(&name, code, Content::Binary)?;

@@ -10,7 +10,7 @@
 mod widths;
 
 use super::color::StyledWrite;
-use super::output::line_of;
+use super::output::escape_line;
 use super::table::lines_of;
 use anstyle::Style;
 use std::borrow::Cow;
@@ -55,10 +55,10 @@ struct Remark {
 
 impl Remark {
     /// Joins the remarks. Returns an empty text for an empty list.
-    fn of(marks: &[Mark]) -> Remark {
+    fn from_marks(marks: &[Mark]) -> Remark {
         let texts: Vec<String> = marks
             .iter()
-            .map(|mark| format!("<- {} {}", mark.head, line_of(&mark.text)))
+            .map(|mark| format!("<- {} {}", mark.head, escape_line(&mark.text)))
             .collect();
         let first = marks.first();
         Remark {
@@ -143,7 +143,7 @@ impl Hexdump<'_> {
             // WIRE-01: a field that is missing completely begins at the end of the bytes.
             if mark.offset >= length {
                 let mut line = format!("{:0w$x}  the end", self.bytes.len(), w = widths.offset);
-                let remark = Remark::of(std::slice::from_ref(mark));
+                let remark = Remark::from_marks(std::slice::from_ref(mark));
                 self.put_remark(out, &mut line, widths.names(), &remark, &widths)?;
             }
         }
@@ -260,7 +260,7 @@ impl Hexdump<'_> {
         // A rule is named in its first row only.
         let named = if field.rule == *rule { "" } else { field.rule };
         *rule = field.rule;
-        let remark = Remark::of(self.marks_in(field));
+        let remark = Remark::from_marks(self.marks_in(field));
         self.lines(out, field, widths, named, &remark)
     }
 
@@ -290,10 +290,10 @@ impl Hexdump<'_> {
             let mut line = format!("{offset:0w$x}  {}", hex.join(" "), w = widths.offset);
             if row == 0 {
                 pad(&mut line, widths.names());
-                line.push_str(&line_of(field.name));
+                line.push_str(&escape_line(field.name));
                 if !field.value.is_empty() {
                     pad(&mut line, widths.values());
-                    line.push_str(&line_of(&self.value(field, widths)));
+                    line.push_str(&escape_line(&self.value(field, widths)));
                 }
                 if !rule.is_empty() {
                     gap(&mut line, widths.rules());
@@ -363,7 +363,7 @@ impl Hexdump<'_> {
 
     /// Returns column widths for `fields`. Values are cut as far as needed to fit into lines of `columns` characters.
     fn widths(&self, fields: &[HexdumpField<'_>]) -> Widths {
-        let mut widths = Widths::of(fields, self.bytes.len());
+        let mut widths = Widths::measure(fields, self.bytes.len());
         if let Some(columns) = self.columns.filter(|_| !self.whole) {
             let others = widths.rules() - widths.value + widths.rule;
             // The column includes two characters for the sign and its blank, and three for the dots after a cut value.

@@ -29,7 +29,7 @@ pub(super) struct HostArray {
 
 impl HostArray {
     /// Copies a compact tensor on the CPU.
-    pub(super) fn of(tensor: &Tensor) -> Result<HostArray, Error> {
+    pub(super) fn from_tensor(tensor: &Tensor) -> Result<HostArray, Error> {
         let bytes = tensor.to_whole_bytes().or_else(|_| tensor.to_bytes())?;
         Ok(HostArray {
             dtype: tensor.dl().dtype,
@@ -98,7 +98,7 @@ fn reads_back(mut encoded: &[u8], word: &str, shape: &[i64], bytes: &[u8]) -> bo
 
 /// Formats the elements of a tensor as text, or the reason why its bytes cannot be read (OBJ-11).
 pub(super) fn tensor_text(tensor: &Tensor) -> String {
-    match HostArray::of(tensor) {
+    match HostArray::from_tensor(tensor) {
         Ok(array) => array.text(),
         Err(error) => format!("a tensor of shape {:?}: {error}", tensor.shape()),
     }
@@ -115,7 +115,7 @@ pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), 
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     let mut encoded = Vec::new();
     for (name, tensor) in arrays {
-        let array = HostArray::of(tensor).map_err(CliError::new)?;
+        let array = HostArray::from_tensor(tensor).map_err(CliError::new)?;
         let bytes = array.npy(name)?;
         archive
             .start_file(format!("{name}.npy"), options)

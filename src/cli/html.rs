@@ -1,6 +1,6 @@
 //! The common parts of pages: escaped texts, the style, and the views of `web/page` as one script.
 
-use super::output::plain;
+use super::output::escape_text;
 use std::fmt::Write as _;
 
 /// Colours and shapes, also of the page of `web/` and of the site.
@@ -49,7 +49,7 @@ pub(crate) fn views() -> String {
 /// next to it.
 pub(crate) fn escape(text: &str) -> String {
     // The ampersand is replaced first. Otherwise it would escape the output of the other replacements.
-    plain(text)
+    escape_text(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

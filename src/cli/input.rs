@@ -5,7 +5,7 @@
 
 use super::CliError;
 use super::mapped::MappedFile;
-use super::output::{self, line_of};
+use super::output::{self, escape_line};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ impl Input {
 
     /// Returns its name on one line, for texts and messages. The name is escaped, because it may contain control sequences.
     pub(crate) fn line(&self) -> String {
-        line_of(&self.name)
+        escape_line(&self.name)
     }
 
     /// Returns the content.
@@ -120,14 +120,14 @@ fn index_in(path: &Path) -> Option<PathBuf> {
 }
 
 /// Reads the file `name` in the folder of `index`. Returns `None` if it cannot be read.
-pub(crate) fn beside(index: &Path, name: &str) -> Option<impl AsRef<[u8]> + use<>> {
+pub(crate) fn read_sibling(index: &Path, name: &str) -> Option<impl AsRef<[u8]> + use<>> {
     // TEN-61: a path from the content of a file may lead to any file.
     if !is_file_name(name) {
         return None;
     }
     let path = index.with_file_name(name);
     // Reading a pipe would wait for its writer.
-    regular(&path).ok()?;
+    open_regular_file(&path).ok()?;
     open(&path).ok()
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn subject<'i>(
     let side = side.and_then(|side| read(Path::new(&side)).ok());
     let mut subject = Subject::of_files(&input.name, input.bytes(), side.as_deref(), layout)?;
     if !is_stdin(path) {
-        subject.read_shards(|shard| beside(Path::new(&input.name), shard));
+        subject.read_shards(|shard| read_sibling(Path::new(&input.name), shard));
     }
     Ok(subject)
 }
@@ -211,7 +211,7 @@ pub(crate) fn payload<'i>(
     let layout = layout.unwrap_or(Layout::V0_22);
     Subject::of_payload(&input.name, input.bytes(), kind, layout).ok_or_else(|| {
         let hint = nearest_kind(kind);
-        let kind = line_of(kind);
+        let kind = escape_line(kind);
         CliError::new(format!("no module kind `{kind}` has a known payload{hint}"))
     })
 }
@@ -262,7 +262,7 @@ fn drain(from: impl Read) -> io::Result<Vec<u8>> {
 
 /// Opens the file at `path`, and also returns its length in bytes. Rejects devices, pipes and folders, because a hostile manifest could
 /// name one that has no end or blocks.
-pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
+pub(crate) fn open_regular_file(path: &Path) -> Result<(File, u64), CliError> {
     // Checked before opening: opening a pipe without a writer blocks.
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
     if !metadata.is_file() {
@@ -277,7 +277,7 @@ pub(crate) fn regular(path: &Path) -> Result<(File, u64), CliError> {
 
 /// Reads the file at `path`.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    let (file, length) = regular(path)?;
+    let (file, length) = open_regular_file(path)?;
     let mut bytes = Vec::new();
     // At most the length that was read above: a file that grows during reading might never end.
     file.take(length)
@@ -318,7 +318,7 @@ fn nearest(path: &Path) -> Option<PathBuf> {
 const FEW: usize = 12;
 
 /// Lists the known names, for a message that `wanted` is unknown. If there are many, lists the most similar few and the count.
-pub(crate) fn listed<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
+pub(crate) fn list_known_names<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
     let mut names: Vec<&str> = names.collect();
     if names.len() <= FEW {
         return names.join(", ");

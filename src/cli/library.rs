@@ -2,7 +2,7 @@
 
 use super::diagnostic::DiagnosedBytes;
 use super::input::Input;
-use super::output::{self, line_of};
+use super::output::{self, escape_line};
 use super::{CliError, Exit};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(crate) struct LibraryChoice<'c> {
 
 impl LibraryChoice<'_> {
     /// Reads the library binary as far as it is valid, and passes it to `work` with the file and the unit.
-    pub(crate) fn partial(
+    pub(crate) fn with_partial_blob(
         self,
         work: impl FnOnce(&Input, &Unit<'_>, PartialBlob<'_>) -> Result<Exit, CliError>,
     ) -> Result<Exit, CliError> {
@@ -35,16 +35,16 @@ impl LibraryChoice<'_> {
         let unit = pick(&subject, &units, self.blob)?;
         match unit.library() {
             Some(partial) => work(&input, unit, partial),
-            None => Err(CliError::line(subject.nothing())),
+            None => Err(CliError::line(subject.not_examinable())),
         }
     }
 
     /// Like [`LibraryChoice::partial`], for work that needs all of it: if a rule is broken, the command prints the place and fails.
-    pub(crate) fn whole(
+    pub(crate) fn with_valid_blob(
         self,
         work: impl FnOnce(&Input, &Unit<'_>, Blob<'_>, &Findings) -> Result<Exit, CliError>,
     ) -> Result<Exit, CliError> {
-        self.partial(|input, unit, partial| match partial.broken {
+        self.with_partial_blob(|input, unit, partial| match partial.broken {
             None => work(input, unit, partial.blob, &partial.findings),
             Some(broken) => {
                 let place = DiagnosedBytes {
@@ -70,9 +70,9 @@ pub(crate) fn warn_of_left_out(unit: &Unit<'_>, findings: &Findings, kept: &Payl
     for finding in lost.iter().take(MOST) {
         output::warning(format_args!(
             "{}, byte {:#x}: {}; they are left out ({})",
-            line_of(&unit.name),
+            escape_line(&unit.name),
             finding.offset,
-            line_of(&finding.message),
+            escape_line(&finding.message),
             finding.rule
         ));
     }
@@ -89,7 +89,7 @@ pub(crate) struct PayloadPlaces(BTreeMap<u64, u64>);
 
 impl PayloadPlaces {
     /// Collects the payloads of these modules.
-    pub(crate) fn of<'m>(
+    pub(crate) fn from_modules<'m>(
         modules: impl IntoIterator<Item = &'m LibraryModule<'m>>,
     ) -> PayloadPlaces {
         let payload = |module: &LibraryModule<'_>| {
@@ -126,12 +126,12 @@ pub(super) fn pick<'u, 'a>(
         .collect();
     match (libraries.as_slice(), wanted) {
         // Independent of the number: the description of the file helps more than a message about a missing number.
-        ([], _) => Err(CliError::line(subject.nothing())),
+        ([], _) => Err(CliError::line(subject.not_examinable())),
         ([one], None) => Ok(one),
         (several, Some(index)) => several.get(index).copied().ok_or_else(|| {
             CliError::new(format!(
                 "there is no library binary {index} in {}: it has {}, counted from 0",
-                line_of(subject.name),
+                escape_line(subject.name),
                 several.len()
             ))
         }),
@@ -139,11 +139,11 @@ pub(super) fn pick<'u, 'a>(
             let names: Vec<String> = several
                 .iter()
                 .enumerate()
-                .map(|(index, unit)| format!("\n  --blob {index}  {}", line_of(&unit.name)))
+                .map(|(index, unit)| format!("\n  --blob {index}  {}", escape_line(&unit.name)))
                 .collect();
             Err(CliError::new(format!(
                 "{} has {} library binaries; choose one:{}",
-                line_of(subject.name),
+                escape_line(subject.name),
                 several.len(),
                 names.concat()
             )))

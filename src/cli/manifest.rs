@@ -42,7 +42,7 @@ pub(super) fn read(path: &Path) -> Result<(Value, NamedFiles), CliError> {
             .map_err(|error| error.to_string())
             .and_then(|(value, repeated)| match repeated.first() {
                 // TOML rejects this too.
-                Some(name) => Err(format!("a table has `{}` twice", output::line_of(name))),
+                Some(name) => Err(format!("a table has `{}` twice", output::escape_line(name))),
                 None => Ok(value),
             })
     } else {
@@ -104,7 +104,7 @@ impl NamedFiles {
             CliError::Message(message) => message,
             CliError::ClosedPipe => format!("cannot read {}", output::file_name(&path)),
         };
-        let (_, length) = input::regular(&path).map_err(message)?;
+        let (_, length) = input::open_regular_file(&path).map_err(message)?;
         // `read` reports a name that does not exist.
         if self.known.insert(path.canonicalize().unwrap_or_default()) {
             self.bytes = self.bytes.saturating_add(length);

@@ -353,11 +353,11 @@ impl CliError {
 
     /// Creates an error whose message is one line, even if it contains file names with line ends.
     pub(crate) fn line(message: impl Display) -> CliError {
-        CliError::Message(output::line_of(&message.to_string()))
+        CliError::Message(output::escape_line(&message.to_string()))
     }
 
     /// Creates an error with the reason of a failure in the library, which starts with the broken rule.
-    pub(crate) fn of(error: tvmspec::function::Error) -> CliError {
+    pub(crate) fn from_library_error(error: tvmspec::function::Error) -> CliError {
         CliError::Message(error.reason())
     }
 }

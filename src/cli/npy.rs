@@ -94,11 +94,11 @@ impl NpyHeader {
                 _ => return Err(format!("its header has an unknown key `{key}`")),
             }
             if !literal.skip(",") && !literal.starts_with("}") {
-                return Err(literal.wrong("`,` or `}`"));
+                return Err(literal.unexpected_text("`,` or `}`"));
             }
         }
         if !literal.rest.trim().is_empty() {
-            return Err(literal.wrong("its end"));
+            return Err(literal.unexpected_text("its end"));
         }
         let (Some(word), Some(is_column_major), Some(shape)) = (word, is_column_major, shape)
         else {
@@ -225,7 +225,7 @@ impl<'t> Literal<'t> {
         if self.skip(text) {
             Ok(())
         } else {
-            Err(self.wrong(&format!("`{text}`")))
+            Err(self.unexpected_text(&format!("`{text}`")))
         }
     }
 
@@ -244,7 +244,7 @@ impl<'t> Literal<'t> {
                 _ => break,
             }
         }
-        Err(self.wrong("a text in quotes"))
+        Err(self.unexpected_text("a text in quotes"))
     }
 
     /// Reads `True` or `False`.
@@ -254,7 +254,7 @@ impl<'t> Literal<'t> {
         } else if self.skip("False") {
             Ok(false)
         } else {
-            Err(self.wrong("True or False"))
+            Err(self.unexpected_text("True or False"))
         }
     }
 
@@ -264,13 +264,13 @@ impl<'t> Literal<'t> {
         self.expect("(")?;
         while !self.skip(")") {
             if !has_comma {
-                return Err(self.wrong("`,` or `)`"));
+                return Err(self.unexpected_text("`,` or `)`"));
             }
             self.rest = self.rest.trim_start();
             let end = self.rest.find(|letter: char| !letter.is_ascii_digit());
             let (digits, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
             if digits.is_empty() {
-                return Err(self.wrong("an extent"));
+                return Err(self.unexpected_text("an extent"));
             }
             let extent = digits.parse();
             items.push(extent.map_err(|_| format!("no memory holds an extent of {digits}"))?);
@@ -286,7 +286,7 @@ impl<'t> Literal<'t> {
     }
 
     /// Creates the message that `wanted` was expected, with the next 20 characters that were found.
-    fn wrong(&self, wanted: &str) -> String {
+    fn unexpected_text(&self, wanted: &str) -> String {
         let found: String = self.rest.trim_start().chars().take(20).collect();
         format!("its header has {found:?} where {wanted} is expected")
     }

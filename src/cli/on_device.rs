@@ -25,15 +25,18 @@ pub(crate) struct DeviceMirror {
 impl DeviceMirror {
     /// Copies `host` to `device`.
     pub(crate) fn new(host: &Tensor, device: Device) -> Result<DeviceMirror, CliError> {
-        let api = Manager::global().api(device.kind).map_err(CliError::of)?;
-        api.set_device(device).map_err(CliError::of)?;
+        let api = Manager::global()
+            .api(device.kind)
+            .map_err(CliError::from_library_error)?;
+        api.set_device(device)
+            .map_err(CliError::from_library_error)?;
         // A copy to which `dl` points. The heap block keeps its address when this value moves.
         let mut shape = host.shape().to_vec();
         let of = host.dl().dtype;
         let dtype = of;
         let space = api
             .alloc_scoped(device, &shape, dtype, None)
-            .map_err(CliError::of)?;
+            .map_err(CliError::from_library_error)?;
         let dl = DLTensor {
             data: space.0,
             device,
@@ -96,8 +99,10 @@ impl DeviceMirror {
         // DEV-37: the copy runs after the work that the function queued on the same stream.
         let stream = Stream::DEFAULT;
         // SAFETY: both sides have the bytes of the tensor, and live beyond the sync.
-        unsafe { self.api.copy(&copy, stream) }.map_err(CliError::of)?;
-        self.api.sync(self.device, stream).map_err(CliError::of)
+        unsafe { self.api.copy(&copy, stream) }.map_err(CliError::from_library_error)?;
+        self.api
+            .sync(self.device, stream)
+            .map_err(CliError::from_library_error)
     }
 }
 
@@ -108,8 +113,10 @@ pub(crate) fn on_host(tensor: Tensor) -> Result<Tensor, CliError> {
     if device.kind == Device::CPU.kind {
         return Ok(tensor);
     }
-    let api = Manager::global().api(device.kind).map_err(CliError::of)?;
-    let copy = Tensor::empty(tensor.shape(), dl.dtype).map_err(CliError::of)?;
+    let api = Manager::global()
+        .api(device.kind)
+        .map_err(CliError::from_library_error)?;
+    let copy = Tensor::empty(tensor.shape(), dl.dtype).map_err(CliError::from_library_error)?;
     let request = CopyRequest {
         from: Space(dl.data),
         from_offset: dl.byte_offset as usize,
@@ -121,8 +128,9 @@ pub(crate) fn on_host(tensor: Tensor) -> Result<Tensor, CliError> {
         hint: dl.dtype,
     };
     // SAFETY: both tensors have these bytes, and live beyond the sync.
-    unsafe { api.copy(&request, Stream::DEFAULT) }.map_err(CliError::of)?;
-    api.sync(device, Stream::DEFAULT).map_err(CliError::of)?;
+    unsafe { api.copy(&request, Stream::DEFAULT) }.map_err(CliError::from_library_error)?;
+    api.sync(device, Stream::DEFAULT)
+        .map_err(CliError::from_library_error)?;
     Ok(copy)
 }
 

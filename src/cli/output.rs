@@ -102,7 +102,7 @@ pub(crate) struct TerminalWriter {
 
 impl TerminalWriter {
     /// Writes `text` unescaped, and stores the error.
-    fn put(&mut self, text: &str) -> fmt::Result {
+    fn write_unescaped(&mut self, text: &str) -> fmt::Result {
         self.out.write_all(text.as_bytes()).map_err(|error| {
             self.failed = Err(error);
             fmt::Error
@@ -112,13 +112,13 @@ impl TerminalWriter {
 
 impl fmt::Write for TerminalWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.put(&plain(text))
+        self.write_unescaped(&escape_text(text))
     }
 }
 
 impl StyledWrite for TerminalWriter {
     fn styled(&mut self, style: Style, text: &str) -> fmt::Result {
-        self.put(&color::in_style(style, text, color::paints()))
+        self.write_unescaped(&color::in_style(style, text, color::paints()))
     }
 }
 
@@ -222,7 +222,7 @@ pub(crate) fn note_of(write: impl FnOnce(&mut TerminalText) -> fmt::Result) {
 }
 
 /// Escapes invisible characters except line ends, because a text from a file may contain control sequences.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape_text(text: &str) -> Cow<'_, str> {
     let is_escaped = |letter: char| letter != '\n' && is_unseen(letter);
     // Most texts need no escapes, and are not copied.
     match text.contains(is_escaped) {
@@ -232,13 +232,13 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 }
 
 /// Like [`plain`], for a name within a line. Line ends are escaped too, because a name with one could imitate a line of this program.
-pub(crate) fn line_of(text: &str) -> String {
+pub(crate) fn escape_line(text: &str) -> String {
     escaped(text, is_unseen)
 }
 
 /// Returns the name of a file on one line, for use within a message.
 pub(crate) fn file_name(path: &Path) -> String {
-    line_of(&path.display().to_string())
+    escape_line(&path.display().to_string())
 }
 
 /// Escapes the selected characters of `text` as Rust does: `\u{1b}`, `\t`.

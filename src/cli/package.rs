@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::container::{self, ContainerPart, FileForm, foreign, is_native};
+use tvmspec::blob::container::{self, ContainerPart, FileForm, incompatibility, is_native};
 use tvmspec::blob::pack::{self, ExportModule, LinkOptions, ObjectTarget, SymbolNaming};
 use tvmspec::blob::{Blob, LIBRARY, LibraryModule, detect};
 use tvmspec::examine::explain::is_image;
@@ -251,7 +251,7 @@ impl Packaging {
         };
         let is_foreign = |part: &&ContainerPart<'_>| {
             if is_image(part.form) {
-                part.member.is_empty() && foreign(bytes).is_some()
+                part.member.is_empty() && incompatibility(bytes).is_some()
             } else {
                 !is_native(part)
             }
@@ -270,7 +270,7 @@ impl Packaging {
     /// Judges the content to write with `explain`: a whole file, or a library binary in `layout`.
     fn judge(&self, bytes: &[u8], layout: Option<Layout>) -> Result<Verdict, CliError> {
         let name = output::file_name(&self.output).to_string();
-        Verdict::of(&name, bytes, layout, self.release)
+        Verdict::judge(&name, bytes, layout, self.release)
     }
 
     /// Returns the first option on the command line other than `-o`.

@@ -27,13 +27,13 @@ pub(crate) struct Places {
 
 impl Places {
     /// Finds the devices that `texts` name. Devices of servers must belong to one server, which is connected to.
-    pub(crate) fn of<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
+    pub(crate) fn resolve<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
         #[cfg(feature = "rpc")]
         if texts
             .iter()
             .any(|text| RemoteAddress::is_remote(text.as_ref()))
         {
-            return Places::of_server(texts);
+            return Places::resolve_remote(texts);
         }
         let devices = texts.iter().map(|text| local(text.as_ref()));
         Ok(Places {
@@ -45,11 +45,12 @@ impl Places {
 
     /// Like [`Places::of`], if a device of a server is among them.
     #[cfg(feature = "rpc")]
-    fn of_server<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
+    fn resolve_remote<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
         // If a device of this process is among them, its text does not parse.
         let addresses = texts.iter().map(|text| RemoteAddress::parse(text.as_ref()));
-        let addresses: Vec<RemoteAddress> =
-            addresses.collect::<Result<_, _>>().map_err(CliError::of)?;
+        let addresses: Vec<RemoteAddress> = addresses
+            .collect::<Result<_, _>>()
+            .map_err(CliError::from_library_error)?;
         let [first, rest @ ..] = addresses.as_slice() else {
             return Err(CliError::new("no device is named"));
         };
@@ -69,12 +70,14 @@ impl Places {
                 "the devices are of several servers: name those of one",
             ));
         }
-        let session = connect(first).map_err(CliError::of)?;
+        let session = connect(first).map_err(CliError::from_library_error)?;
         let devices = addresses
             .iter()
             .map(|address| session.device(address.device));
         Ok(Places {
-            devices: devices.collect::<Result<_, _>>().map_err(CliError::of)?,
+            devices: devices
+                .collect::<Result<_, _>>()
+                .map_err(CliError::from_library_error)?,
             session: Some(session),
         })
     }
@@ -100,7 +103,7 @@ impl Places {
             return session
                 .load_model(&name, content)
                 .map(Some)
-                .map_err(CliError::of);
+                .map_err(CliError::from_library_error);
         }
         // Without the feature `rpc` the path is unused.
         let _ = path;

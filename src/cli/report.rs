@@ -117,7 +117,7 @@ pub fn with_library<R>(
     let units = subject.units();
     let unit = library::pick(&subject, &units, number)?;
     let Some(partial) = unit.library() else {
-        return Err(CliError::line(subject.nothing()));
+        return Err(CliError::line(subject.not_examinable()));
     };
     Ok(match partial.broken {
         Some(broken) => Err(broken),

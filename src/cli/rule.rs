@@ -148,7 +148,7 @@ fn page(rule: &RuleText) -> String {
         "{} for {}, {}",
         rule.level.name(),
         words(&rule.who),
-        held(rule)
+        format_release_range(rule)
     );
     // A rule without kinds rejects nothing, because it is about behaviour.
     if !rule.kinds.is_empty() {
@@ -196,7 +196,7 @@ fn page(rule: &RuleText) -> String {
 }
 
 /// Describes the releases in which a rule holds: `in every release`, `since 0.22`, `up to 0.6`, `from 0.7 to 0.21`.
-fn held(rule: &RuleText) -> String {
+fn format_release_range(rule: &RuleText) -> String {
     let (since, until) = (rule.releases.since, rule.releases.until);
     let all = Releases::ALL;
     match (since == all.since, until == all.until) {
@@ -279,7 +279,7 @@ fn as_json(rule: &RuleText) -> Json {
         "kinds": rule.kinds.iter().map(|kind: &Kind| kind.name()).collect::<Vec<_>>(),
         "norm": rule.norm(),
         "upstream": rule.upstream(),
-        "here": rule.here(),
+        "here": rule.decisions(),
         "evidence": {
             "documented": evidence.documented,
             "source": evidence.source,

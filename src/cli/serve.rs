@@ -98,7 +98,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
             is_warned: Cell::new(false),
             heard,
         };
-        std::thread::spawn(move || line.keep());
+        std::thread::spawn(move || line.stay_registered());
         // A program that reads the line below may ask the tracker for this server at once. If the tracker cannot be reached, the log
         // says so before that line.
         if wait.recv_timeout(FIRST_OFFER).is_err() {

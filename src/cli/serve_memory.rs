@@ -56,7 +56,7 @@ fn limit_of(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64>
 }
 
 /// Makes the system end this process before others when memory runs out, so that the server and other sessions survive.
-pub(super) fn go_first() {
+pub(super) fn prefer_for_oom_kill() {
     // If the system does not support this, it chooses a process itself.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }

@@ -1,7 +1,7 @@
 //! `tvmspec serve-session`: one session of `tvmspec serve`, in a separate process. The socket is its stdin.
 
 use super::serve_lobby::write_answer;
-use super::serve_memory::{bound_memory, default_memory, go_first};
+use super::serve_memory::{bound_memory, default_memory, prefer_for_oom_kill};
 use super::serve_peer::{await_departure, keep_alive};
 use super::{CliError, Exit, output};
 use std::net::TcpStream;
@@ -160,7 +160,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
         // them.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
-    go_first();
+    prefer_for_oom_kill();
     let memory = args.permits.memory.unwrap_or_else(default_memory);
     let all = args.permits.process_memory;
     bound_memory(all.unwrap_or_else(|| memory.saturating_mul(2)))?;

@@ -68,7 +68,7 @@ pub(super) struct TrackerLine {
 
 impl TrackerLine {
     /// Keeps the server registered with the tracker until the server drains, and reconnects to a tracker that has vanished.
-    pub(super) fn keep(&self) {
+    pub(super) fn stay_registered(&self) {
         let mut last = String::new();
         while !self.running.is_draining() {
             // `serve` returns when the server drains. The tracker withdraws an offer when its connection ends.
@@ -79,13 +79,13 @@ impl TrackerLine {
                 output::note(format_args!("tracker {}: {error}", self.tracker));
                 last = error;
             }
-            self.is_heard();
+            self.signal_ready();
             self.running.pause(PERIOD);
         }
     }
 
     /// Reports that the tracker was reached, or that the log says why it was not.
-    fn is_heard(&self) {
+    fn signal_ready(&self) {
         // After the first message the channel is full or closed, and nobody waits any more.
         let _ = self.heard.try_send(());
     }
@@ -127,7 +127,7 @@ impl TrackerLine {
                     host: self.host.clone(),
                 }))?;
                 offered = Some(match_key);
-                self.is_heard();
+                self.signal_ready();
             }
             let before = self.running.count();
             self.running.pause(PERIOD);

@@ -16,7 +16,7 @@ pub(crate) enum FileAnswer {
 
 /// Prints the answer for each file before it examines the next one. Texts follow each other. JSON is printed as it is for one file, and
 /// as a list for several; in the list, an unreadable file is `{"file", "error"}`. Returns the largest exit code.
-pub(crate) fn each(
+pub(crate) fn print_answers(
     files: &[PathBuf],
     is_json: bool,
     mut answer: impl FnMut(&Path) -> Result<(FileAnswer, Exit), CliError>,

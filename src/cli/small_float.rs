@@ -24,7 +24,7 @@ enum Specials {
 
 impl SmallFloat {
     /// Returns the format of `dtype`; `None` for any other type.
-    fn of(dtype: Dtype) -> Option<SmallFloat> {
+    fn from_dtype(dtype: Dtype) -> Option<SmallFloat> {
         use Specials::{AllOnes, Ieee, NegativeZero, None as Nothing};
         let (exponent_bits, mantissa_bits, bias, specials) =
             match (dtype.code, dtype.bits, dtype.lanes) {
@@ -83,5 +83,5 @@ pub(super) fn value(dtype: Dtype, bits: u8) -> Option<f32> {
             bits => (f32::from(bits) - 127.0).exp2(),
         });
     }
-    Some(SmallFloat::of(dtype)?.value(bits))
+    Some(SmallFloat::from_dtype(dtype)?.value(bits))
 }

@@ -1,7 +1,7 @@
 //! `tvmspec tracker --query HOST:PORT`: prints the servers and keys of a tracker, in the format of `tvm.exec.query_rpc_tracker` of
 //! 0.27.
 
-use super::output::line_of;
+use super::output::escape_line;
 use super::{CliError, Exit, output};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -11,8 +11,10 @@ use tvmspec::rpc::{TrackerReply, TrackerRequest, TrackerSummary};
 
 /// Requests the summary of the tracker at `address`, of any release, and prints it.
 pub(super) fn run(address: &str, as_json: bool) -> Result<Exit, CliError> {
-    let mut client = TrackerClient::connect(address).map_err(CliError::of)?;
-    let reply = client.ask(&TrackerRequest::Summary).map_err(CliError::of)?;
+    let mut client = TrackerClient::connect(address).map_err(CliError::from_library_error)?;
+    let reply = client
+        .ask(&TrackerRequest::Summary)
+        .map_err(CliError::from_library_error)?;
     let TrackerReply::Summary(summary) = reply else {
         return Err(CliError::new(format!(
             "{address} answers a request for the summary with another reply: {reply:?}"
@@ -43,7 +45,12 @@ fn text(out: &mut dyn Write, address: &str, summary: &TrackerSummary) -> fmt::Re
             Some((None, port)) => format!("None:{port}"),
             None => "None".to_owned(),
         };
-        writeln!(out, "{:<21}    {}", line_of(&place), line_of(&server.key))?;
+        writeln!(
+            out,
+            "{:<21}    {}",
+            escape_line(&place),
+            escape_line(&server.key)
+        )?;
         // `server:rasp3b` is a server of the key `rasp3b`.
         let key = server.key.split(':').nth(1).unwrap_or(&server.key);
         *totals.entry(key).or_default() += 1;
@@ -53,7 +60,7 @@ fn text(out: &mut dyn Write, address: &str, summary: &TrackerSummary) -> fmt::Re
     queues.sort_by_key(|count| &count.key);
     let letters = queues
         .iter()
-        .map(|count| line_of(&count.key).chars().count());
+        .map(|count| escape_line(&count.key).chars().count());
     let width = letters.max().unwrap_or(0);
     let title = format!("{:<width$}   total  free  pending", "key");
     // TVM also counts the line break after the title.
@@ -63,7 +70,7 @@ fn text(out: &mut dyn Write, address: &str, summary: &TrackerSummary) -> fmt::Re
         let total = totals.get(count.key.as_str()).copied().unwrap_or(0);
         // A key without servers and without waiting clients is a remnant.
         if total > 0 || count.pending > 0 {
-            let (key, free, pending) = (line_of(&count.key), count.free, count.pending);
+            let (key, free, pending) = (escape_line(&count.key), count.free, count.pending);
             writeln!(out, "{key:<width$}   {total:<5}  {free:<4}  {pending:<7}")?;
         }
     }

@@ -47,9 +47,9 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
             "a folder cannot go to stdout: name one with -o",
         ));
     }
-    choice.whole(|input, unit, blob, findings| {
+    choice.with_valid_blob(|input, unit, blob, findings| {
         // Payloads are written unchanged.
-        let kept = PayloadPlaces::of(&blob.modules);
+        let kept = PayloadPlaces::from_modules(&blob.modules);
         let exit = write_out(input, blob, &args)?;
         warn_of_left_out(unit, findings, &kept);
         Ok(exit)
@@ -59,7 +59,7 @@ pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
 /// Writes the files of `unpack` into the folder of `-o`.
 fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, CliError> {
     let mut unpacked = unpack(blob).map_err(CliError::new)?;
-    let form = FileForm::of(input.bytes());
+    let form = FileForm::detect(input.bytes());
     if args.whole {
         let extension = args
             .file

@@ -21,7 +21,7 @@ impl Verdict {
     ///
     /// If `release` rejects it, it is not written. If `release` may not load all of it, this is a doubt. Without a release, it is a
     /// doubt if no release of the layout loads it, because it may be meant for another reader.
-    pub(super) fn of(
+    pub(super) fn judge(
         name: &str,
         bytes: &[u8],
         layout: Option<Layout>,

@@ -3,7 +3,7 @@
 use super::color::{BAD, GOOD, ODD, StyledWrite as _, TerminalText};
 use super::diagnostic::{DiagnosedBytes, count};
 use super::input::{Input, examined};
-use super::output::{self, TerminalWriter, line_of};
+use super::output::{self, TerminalWriter, escape_line};
 use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use anstyle::Style;
@@ -42,7 +42,7 @@ pub(crate) struct VerifyArgs {
 /// Verifies each file and prints the result, and the totals of several files.
 pub(crate) fn run(args: VerifyArgs) -> Result<Exit, CliError> {
     let mut totals = Totals::default();
-    let exit = several::each(&args.files, args.json, |path| {
+    let exit = several::print_answers(&args.files, args.json, |path| {
         verify(path, &args, &mut totals)
     })?;
     if args.files.len() > 1 && !args.json {
@@ -202,7 +202,7 @@ fn show(text: &mut TerminalText, left: &mut usize, judged: &CheckedRun<'_>) -> f
 
 /// Returns the note about compiled code without a library binary. `dump` prints it too.
 pub(super) fn host_only(name: &str) -> String {
-    let name = line_of(name);
+    let name = escape_line(name);
     format!(
         "{name} has no library binary: it imports no module, and its host code has no fields to read"
     )

@@ -47,7 +47,7 @@ impl WholeLibrary<'_> {
     pub(crate) fn replace(&self, blob: &[u8]) -> Result<(Vec<u8>, FileForm), CliError> {
         // `is_for` has rejected several library binaries without a number.
         let made = pack::replace(&self.bytes, self.index.unwrap_or(0), blob);
-        Ok((made.map_err(CliError::new)?, FileForm::of(&self.bytes)))
+        Ok((made.map_err(CliError::new)?, FileForm::detect(&self.bytes)))
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn fault_of(payload: &Payload<'_>, start: u64) -> Option<Violation> {
     };
     let at = start.saturating_add(8);
     let graph = Graph::read(text, &mut Findings::default());
-    let broken = graph.and_then(|graph| Plan::of(&graph)).err()?;
+    let broken = graph.and_then(|graph| Plan::from_graph(&graph)).err()?;
     let field = match broken.field() {
         "" => "graph_json".to_owned(),
         inner => format!("graph_json.{inner}"),

@@ -89,7 +89,7 @@ impl Stream {
     /// # Errors
     ///
     /// Returns DEV-38 for a stream of another device type, because the driver would dereference a foreign handle.
-    pub fn on(self, device: Device) -> Result<*mut c_void> {
+    pub fn handle_for(self, device: Device) -> Result<*mut c_void> {
         if self.kind != device.kind && !self.handle.is_null() {
             let text = format!(
                 "a stream of device type {} is not a stream of a device of type {}",

@@ -228,7 +228,7 @@ pub(crate) enum ArgType {
 
 impl ArgType {
     /// Returns the conversion for a type that a kernel can take (DEV-53).
-    pub(crate) fn of(dtype: Dtype) -> Result<ArgType> {
+    pub(crate) fn from_dtype(dtype: Dtype) -> Result<ArgType> {
         DEV_53.demand(Kind::Unsupported, dtype.lanes == 1, || {
             "Cannot pass vector type argument to device function for now".into()
         })?;

@@ -234,7 +234,7 @@ fn write_both(files: [(&str, &[u8]); 2]) -> Result<()> {
             |error: std::io::Error| Error::new(ErrorKind::Runtime, format!("{path}: {error}"));
         written.push((
             path,
-            WrittenFile::beside(path.as_ref(), bytes).map_err(failed)?,
+            WrittenFile::write_beside(path.as_ref(), bytes).map_err(failed)?,
         ));
     }
     for (path, file) in written {

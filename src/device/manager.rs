@@ -282,7 +282,9 @@ pub unsafe fn register_number(
 
 /// Returns the factory of the global registry, or else that of this build.
 fn in_registry(name: &str) -> Option<ApiFactory> {
-    let own = name.strip_prefix("device_api.").and_then(own::own);
+    let own = name
+        .strip_prefix("device_api.")
+        .and_then(own::find_built_in);
     let Some(function) = registry::lookup(name) else {
         return own.map(|api| -> ApiFactory { Box::new(move || Ok(api)) });
     };

@@ -31,7 +31,7 @@ impl KernelDescription {
             name: name.to_owned(),
             arg_types: arg_types
                 .iter()
-                .map(|dtype| ArgType::of(*dtype))
+                .map(|dtype| ArgType::from_dtype(*dtype))
                 .collect::<Result<_>>()?,
             tags: LaunchTags::parse(tags)?,
         })
@@ -138,7 +138,7 @@ impl DeviceModule {
         }
         // DEV-59: on the stream of the launch that follows, so that the kernel finds the 0 (DEV-37).
         let (id, stream) = self.current();
-        self.on(id)?.reset_barrier(stream)
+        self.code_on_device(id)?.reset_barrier(stream)
     }
 
     /// Returns this thread's current device of the module's type (DEV-55), and its stream there.
@@ -150,7 +150,7 @@ impl DeviceModule {
 
     /// Returns the code on device `id`, and loads it if it is not loaded yet. The table is locked during the load, so that two
     /// threads do not load the same device twice (DEV-54). Once the code is loaded, a launch holds the lock only for the lookup.
-    fn on(&self, id: i32) -> Result<Arc<dyn LoadedCode>> {
+    fn code_on_device(&self, id: i32) -> Result<Arc<dyn LoadedCode>> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(there) = loaded.get(&id) {
             return Ok(there.clone());
@@ -221,7 +221,7 @@ impl Kernel {
         let sizes = self.info.tags.sizes(&launch)?;
         // DEV-54: arguments are checked first, so that a wrong call loads no driver.
         let (id, stream) = self.module.current();
-        let code = self.module.on(id)?;
+        let code = self.module.code_on_device(id)?;
         // SAFETY: the caller keeps the requirements of this function; `stream::set` lets only a stream of this type of device
         // become this thread's.
         unsafe { code.launch(&self.info, &mut packed, &sizes, stream) }

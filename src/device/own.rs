@@ -32,7 +32,7 @@ pub(crate) fn bring_remote(api: &'static dyn DeviceApi) {
 }
 
 /// Returns the device of this build with the registry name `device_api.<name>`.
-pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
+pub(super) fn find_built_in(name: &str) -> Option<&'static dyn DeviceApi> {
     // DEV-03: `OWN` contains only devices of this process. Remote devices exist only after a session was opened.
     #[cfg(feature = "rpc")]
     if name == "rpc" {

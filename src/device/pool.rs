@@ -113,7 +113,7 @@ impl WorkspacePool {
         };
         // DEV-31: the block is removed, so that a second free does not find it.
         let block = self.taken.remove(at);
-        let place = self.place(block.nbytes);
+        let place = self.insertion_index(block.nbytes);
         self.free.insert(place, block);
         Ok(())
     }
@@ -147,7 +147,7 @@ impl WorkspacePool {
     /// Returns the position for a freed block (DEV-30). A block that is strictly the largest goes to the end. If there is only one
     /// other block, the freed one goes before it, even if both have the same size. Otherwise it follows the last block that is not
     /// larger.
-    fn place(&self, nbytes: usize) -> usize {
+    fn insertion_index(&self, nbytes: usize) -> usize {
         match self.free.as_slice() {
             [] => 0,
             [.., last] if nbytes > last.nbytes => self.free.len(),

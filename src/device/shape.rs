@@ -28,7 +28,7 @@ impl<'a> TensorRef<'a> {
     /// # Safety
     ///
     /// `dl` has `ndim` extents, and the same number of strides or no strides. They stay readable and unchanged for `'a`.
-    pub(crate) unsafe fn of(dl: &'a DLTensor) -> TensorRef<'a> {
+    pub(crate) unsafe fn from_dltensor(dl: &'a DLTensor) -> TensorRef<'a> {
         // SAFETY: the extents are readable for `'a`, by this function's contract.
         let shape = unsafe { dl.shape() };
         // SAFETY: the strides are readable for `'a` where there are any, by this function's contract.

@@ -30,7 +30,7 @@ pub fn current(device: Device) -> Stream {
 pub fn set(device: Device, stream: Stream) -> Result<Stream> {
     // DEV-38: checked here rather than at each launch. A stream of the table is passed to the driver, which dereferences its
     // handle.
-    stream.on(device)?;
+    stream.handle_for(device)?;
     let before = with_kept(&CURRENT, |table| table.put(key(device), stream));
     Ok(before.unwrap_or_default())
 }

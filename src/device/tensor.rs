@@ -29,7 +29,7 @@ impl Tensor {
             let zeros = vec![0_u8; tensor.nbytes()];
             let host = Space(zeros.as_ptr().cast_mut().cast());
             // SAFETY: the tensor is live, so its extents and strides are readable.
-            let to = unsafe { TensorRef::of(tensor.dl()) };
+            let to = unsafe { TensorRef::from_dltensor(tensor.dl()) };
             // SAFETY: the tensor owns its memory, and `zeros` has that many bytes; it is only read.
             unsafe { copy_bytes(&to, host, zeros.len(), HostCopy::In) }?;
         }
@@ -101,9 +101,9 @@ pub(crate) fn allocate(shape: &[i64], dtype: Dtype, device: Device) -> Result<Te
 /// Both describe memory that is valid for the call; their extents and strides are readable.
 pub(crate) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<()> {
     // SAFETY: the extents and strides of `from` are readable.
-    let source = unsafe { TensorRef::of(from) };
+    let source = unsafe { TensorRef::from_dltensor(from) };
     // SAFETY: the extents and strides of `to` are readable too.
-    let target = unsafe { TensorRef::of(to) };
+    let target = unsafe { TensorRef::from_dltensor(to) };
     // The copy runs on a stream of the side that is not the host. This function waits for that side.
     let busy = if source.device.kind == Device::CPU.kind {
         target.device

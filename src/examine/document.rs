@@ -24,7 +24,7 @@ pub fn read(
     Some(match form {
         // Some rules of chapter graph span all nodes. Planning the graph checks them; the plan is dropped.
         FileForm::GraphJson => Graph::read_bytes(bytes, findings)
-            .and_then(|graph| Plan::of(&graph))
+            .and_then(|graph| Plan::from_graph(&graph))
             .map(drop),
         FileForm::ObjectJson => LegacyGraph::verify(bytes, findings).map(drop),
         FileForm::FfiJson => ffi::check(bytes, findings).map_err(|fault| fault.violation),

@@ -39,7 +39,7 @@ pub(super) fn of_units(units: Vec<Unit<'_>>, from: u64) -> Dump<'_> {
 pub(super) fn of_broken(name: &str, bytes: &[u8], broken: &Violation) -> Dump<'static> {
     let element = json!({
         "name": name,
-        "format": FileForm::of(bytes).title(),
+        "format": FileForm::detect(bytes).title(),
         "bytes": bytes.len(),
         "fields": [],
         "findings": [],

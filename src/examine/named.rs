@@ -16,7 +16,7 @@ pub(crate) enum NamedFile {
 
 impl NamedFile {
     /// Recognizes the file called `name`. Returns `None` if its name states nothing or its bytes contradict the name.
-    pub(super) fn of(name: &str, bytes: &[u8]) -> Option<NamedFile> {
+    pub(super) fn recognize(name: &str, bytes: &[u8]) -> Option<NamedFile> {
         if file::is_side_file(name) {
             return Some(NamedFile::Side);
         }

@@ -8,7 +8,7 @@ use crate::payload::file;
 
 impl Subject<'_> {
     /// Creates the message for a file in which nothing can be read. It names the format of the file and the next step.
-    pub fn nothing(&self) -> NotExaminable {
+    pub fn not_examinable(&self) -> NotExaminable {
         let form = self.file.form;
         let named = self.hint_of_name();
         let other = match (form, named) {
@@ -69,7 +69,7 @@ impl Subject<'_> {
         if is_other {
             return None;
         }
-        match NamedFile::of(self.name, self.bytes) {
+        match NamedFile::recognize(self.name, self.bytes) {
             Some(NamedFile::Side) => {
                 return Some(
                     "it is the side file of a device module: `tvmspec inspect`, `verify` and `explain` read it",

@@ -24,10 +24,16 @@ fn legacy(text: &[u8]) -> Option<Value> {
     // The findings are dropped here, because `Subject::json` reports them.
     let graph = LegacyGraph::read(text, &mut Findings::default()).ok()?;
     let version = graph.attrs.get(VERSION);
-    let keys = graph.nodes.iter().map(|node| named(&node.type_key));
+    let keys = graph
+        .nodes
+        .iter()
+        .map(|node| displayed_type_key(&node.type_key));
     let root = graph.nodes.get(graph.root);
     Some(object([
-        ("root", root.map(|node| named(&node.type_key)).into()),
+        (
+            "root",
+            root.map(|node| displayed_type_key(&node.type_key)).into(),
+        ),
         ("nodes", graph.nodes.len().into()),
         ("tensors", graph.tensors.as_ref().map_or(0, Vec::len).into()),
         ("types", counts(keys.collect())),
@@ -48,7 +54,11 @@ fn ffi(text: &[u8]) -> Option<Value> {
     let graph = ffi::summary(text, VERSION)?;
     // OBJ-18: tensors are nodes here. OBJ-26, of the older form, lists them separately.
     let tensors = graph.keys.iter().filter(|key| *key == "ffi.Tensor").count();
-    let keys = graph.keys.iter().map(|key| named(key)).collect();
+    let keys = graph
+        .keys
+        .iter()
+        .map(|key| displayed_type_key(key))
+        .collect();
     Some(object([
         ("root", graph.root.into()),
         ("nodes", graph.nodes.into()),
@@ -61,7 +71,7 @@ fn ffi(text: &[u8]) -> Option<Value> {
 
 /// Returns the name of a type key. The key of null is empty up to 0.21 (OBJ-30) and `None` in tvm-ffi (OBJ-18). `None` is used for both
 /// eras.
-fn named(key: &str) -> &str {
+fn displayed_type_key(key: &str) -> &str {
     if key.is_empty() { "None" } else { key }
 }
 

@@ -99,7 +99,7 @@ impl<'a> Subject<'a> {
         }
         let units = self.units();
         if units.is_empty() && !self.is_compiled() {
-            return Err(self.nothing());
+            return Err(self.not_examinable());
         }
         Ok(dump::of_units(units, from))
     }

@@ -42,7 +42,7 @@ impl Subject<'_> {
                 let broken = shard.check(content.as_ref().map(AsRef::as_ref), &mut findings);
                 ReadShard {
                     path: shard.path,
-                    reading: Reading::of(findings, broken.err()),
+                    reading: Reading::without_spans(findings, broken.err()),
                 }
             });
         self.shards = shards.collect();

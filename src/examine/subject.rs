@@ -130,7 +130,7 @@ impl<'a> Subject<'a> {
         side: Option<&[u8]>,
         layout: Option<Layout>,
     ) -> Result<Subject<'a>, Violation> {
-        if let Some(named) = NamedFile::of(name, bytes) {
+        if let Some(named) = NamedFile::recognize(name, bytes) {
             return Ok(Subject {
                 named: Some(named),
                 ..Subject::without_container(name, bytes, Findings::default())
@@ -138,7 +138,7 @@ impl<'a> Subject<'a> {
         }
         let known = file::extension(name).is_some_and(|last| file::file_format(last).is_some());
         // PAY-23: some code objects are ELF files. Without a side file they are read as libraries.
-        let bare = || matches!(FileForm::of(bytes), FileForm::Unknown | FileForm::CText);
+        let bare = || matches!(FileForm::detect(bytes), FileForm::Unknown | FileForm::CText);
         if known && (side.is_some() || bare()) {
             Subject::with_side_file(name, bytes, side)
         } else {
@@ -239,7 +239,7 @@ impl<'a> Subject<'a> {
         }
         let mut units = Vec::new();
         for (index, part) in self.file.parts.iter().enumerate() {
-            let place = self.place(part);
+            let place = self.part_name(part);
             for blob in &part.blobs {
                 // BLOB-18: without a symbol, as in a raw blob, all four layouts are possible.
                 let symbol = Some(blob.symbol.as_str()).filter(|symbol| !symbol.is_empty());
@@ -300,7 +300,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Returns the name of a part for messages: the file and the member of the archive, as in `model.tar, member lib0.o`.
-    pub(super) fn place(&self, part: &ContainerPart<'_>) -> String {
+    pub(super) fn part_name(&self, part: &ContainerPart<'_>) -> String {
         match part.member.as_str() {
             "" => self.name.to_owned(),
             member => format!("{}, member {member}", self.name),
@@ -320,7 +320,7 @@ impl<'a> Subject<'a> {
             }
             _ => return None,
         };
-        Some(Reading::of(findings, broken))
+        Some(Reading::without_spans(findings, broken))
     }
 
     /// Returns whether any part of the file is code that TVM compiled.

@@ -88,7 +88,7 @@ pub struct Reading {
 
 impl Reading {
     /// Creates the reading of bytes whose fields were not recorded.
-    pub(super) fn of(findings: Findings, broken: Option<Violation>) -> Reading {
+    pub(super) fn without_spans(findings: Findings, broken: Option<Violation>) -> Reading {
         Reading {
             omitted: findings.omitted(),
             findings: findings.into_iter().collect(),
@@ -98,7 +98,7 @@ impl Reading {
     }
 
     /// Creates the reading of a container, whose oddities were recorded when it was opened.
-    pub(super) fn noted(findings: &Findings) -> Reading {
+    pub(super) fn from_container(findings: &Findings) -> Reading {
         Reading {
             omitted: findings.omitted(),
             findings: findings.as_slice().to_vec(),
@@ -231,7 +231,7 @@ impl Unit<'_> {
                 }
             }
         };
-        Reading::of(findings, broken)
+        Reading::without_spans(findings, broken)
     }
 }
 

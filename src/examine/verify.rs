@@ -74,14 +74,14 @@ pub(super) fn verify(
     // MOD-01: compiled code without a library binary is valid and has nothing to verify. Any other file without rules is a mistake of
     // the caller.
     if host_only && !subject.is_compiled() {
-        return Err(subject.nothing());
+        return Err(subject.not_examinable());
     }
     let mut all = Verification {
         host_only,
         ..Verification::new(subject.name)
     };
     // The container was checked when the file was opened. Only its oddities are left to report, and they come first.
-    let container = Reading::noted(&subject.file.findings);
+    let container = Reading::from_container(&subject.file.findings);
     for reading in std::iter::once(container).chain(json) {
         all.add(subject.name, subject.bytes, reading, &mut each);
     }

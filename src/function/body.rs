@@ -17,7 +17,7 @@ pub(crate) struct Code {
 impl Code {
     /// Creates the code of an `F` of size 0. It contains no data, so a reference to it can be created anywhere later.
     #[inline]
-    pub(crate) fn of<P, F: TypedFn<P>>(body: F) -> Code {
+    pub(crate) fn from_body<P, F: TypedFn<P>>(body: F) -> Code {
         assert!(size_of::<F>() == 0, "it captured something");
         // Not dropped: a body of size 0 may have a destructor, and `invoke_plain` keeps calling it.
         let _kept = std::mem::ManuallyDrop::new(body);
@@ -43,9 +43,9 @@ impl Plain {
     /// Calls the function after converting or rejecting an argument (FUN-09).
     #[cold]
     #[inline(never)]
-    fn settle(&self, args: &[AnyView<'_>]) -> Result {
+    fn convert_and_call(&self, args: &[AnyView<'_>]) -> Result {
         let Code { signature, body } = self.code;
-        signature.settle_slowly(self.name, args, &|args| body(self.name, args))
+        signature.convert_and_call(self.name, args, &|args| body(self.name, args))
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) unsafe extern "C-unwind" fn call_plain(
         if plain.code.signature.is_ready(args) {
             (plain.code.body)(plain.name, args)
         } else {
-            plain.settle(args)
+            plain.convert_and_call(args)
         }
     };
     // SAFETY: the caller passes null or a cell for the result (FUN-01).

@@ -1,7 +1,7 @@
 //! Errors: kind, message and backtrace, and the broken rule. `error_object` defines their layout.
 
 use super::ErrorKind;
-use super::error_object::{ErrorObj, OwnError, changes, updates};
+use super::error_object::{ErrorObj, OwnError, lock_backtraces, lock_changes};
 use crate::rule::{Kind, Violation};
 use crate::value::header::{ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, ByteArray, Schema};
@@ -62,7 +62,7 @@ impl Error {
     #[must_use]
     pub fn caused_by(self, cause: Error) -> Error {
         let message = Error::bytes(&self.0.cell.message);
-        self.again(message, [Some(cause.into_object()), self.context()])
+        self.copy_with(message, [Some(cause.into_object()), self.context()])
     }
 
     /// Returns the same error with this message, as a new object. A single object that is raised more than once would collect the frames of
@@ -79,11 +79,11 @@ impl Error {
     )]
     pub(crate) fn with_message(&self, message: &str) -> Error {
         let cause = self.cause().map(Error::into_object);
-        self.again(message.as_bytes(), [cause, self.context()])
+        self.copy_with(message.as_bytes(), [cause, self.context()])
     }
 
     /// Returns a copy with another message and other objects. Kind, backtrace and broken rule stay.
-    fn again(&self, message: &[u8], objects: [Option<ObjectRef>; 2]) -> Error {
+    fn copy_with(&self, message: &[u8], objects: [Option<ObjectRef>; 2]) -> Error {
         // FUN-04: copied as bytes, because an error of another library may contain invalid UTF-8.
         let kind = Error::bytes(&self.0.cell.kind);
         let backtrace = self.backtrace_bytes();
@@ -94,7 +94,7 @@ impl Error {
     /// Returns the broken rule, if there is one. Errors of other libraries have none, and an error that crosses the boundary as text loses
     /// it.
     pub fn violation(&self) -> Option<&Violation> {
-        OwnError::of(&self.0)?.broken.as_deref()
+        OwnError::downcast(&self.0)?.broken.as_deref()
     }
 
     /// Returns the message after the id of the broken rule, as a [`Violation`] prints itself. Without a rule, the message follows the kind.
@@ -122,7 +122,7 @@ impl Error {
     pub(crate) fn with_text_behind(&self, text: &str) -> Error {
         let message = [Error::bytes(&self.0.cell.message), text.as_bytes()].concat();
         let cause = self.cause().map(Error::into_object);
-        self.again(&message, [cause, self.context()])
+        self.copy_with(&message, [cause, self.context()])
     }
 
     /// Returns a text of the error for Rust, which requires UTF-8.
@@ -148,8 +148,8 @@ impl Error {
     /// Returns a copy of the backtrace, because a change frees the memory of the old one.
     fn backtrace_bytes(&self) -> Vec<u8> {
         // Locked in this order everywhere: an error of this library takes the second lock while the first is held.
-        let _updates = updates();
-        let _held = changes();
+        let _updates = lock_backtraces();
+        let _held = lock_changes();
         // SAFETY: errors of this library change it under `changes`, others under `updates` (see `Sync`).
         let backtrace = unsafe { &*self.0.cell.backtrace.get() };
         // SAFETY: it points to bytes that live until the next change.
@@ -171,7 +171,7 @@ impl Error {
 
     /// Returns additional context, such as the location of a visit when it failed.
     pub fn context(&self) -> Option<ObjectRef> {
-        let _held = changes();
+        let _held = lock_changes();
         // SAFETY: alive while `self` is, and changed only under the lock.
         let context = unsafe { *self.0.cell.extra_context.get() };
         // SAFETY: a non-null context is a live object to which this error owns a reference.
@@ -182,7 +182,7 @@ impl Error {
     #[cfg_attr(not(feature = "frontend"), allow(dead_code))]
     pub(crate) fn set_context(&self, context: ObjectRef) {
         let before = {
-            let _held = changes();
+            let _held = lock_changes();
             // SAFETY: alive while `self` is, and changed only under the lock.
             unsafe { self.0.cell.extra_context.get().replace(context.into_raw()) }
         };
@@ -204,7 +204,7 @@ impl Error {
         // FUN-05: never null. If a library breaks that rule, its backtrace stays unchanged.
         if let Some(update) = self.0.cell.update_backtrace {
             let bytes = ByteArray::of(text.as_bytes());
-            let _updates = updates();
+            let _updates = lock_backtraces();
             // SAFETY: the function belongs to this error (FUN-05), and the text lives for the call.
             unsafe { update(self.0.as_object().as_ptr(), &bytes, mode) }
         }

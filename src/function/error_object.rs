@@ -117,7 +117,7 @@ impl OwnError {
     }
 
     /// Returns the private part of an error of this library; `None` for another library's.
-    pub(super) fn of(error: &Ref<ErrorObj>) -> Option<&OwnError> {
+    pub(super) fn downcast(error: &Ref<ErrorObj>) -> Option<&OwnError> {
         // Identified by the function instead of the type: errors of other libraries have the same index, but only the public part.
         let own: UpdateBacktrace = update_backtrace;
         if !std::ptr::fn_addr_eq(error.cell.update_backtrace?, own) {
@@ -141,14 +141,14 @@ impl Drop for OwnError {
 }
 
 /// Locks backtraces and contexts of errors. One lock for all errors, because changes are rare and short.
-pub(super) fn changes() -> MutexGuard<'static, ()> {
+pub(super) fn lock_changes() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Locks the backtraces of errors of all libraries, for changing and reading. Needed because another library may not lock. Locked
 /// before [`changes`], which errors of this library lock themselves.
-pub(super) fn updates() -> MutexGuard<'static, ()> {
+pub(super) fn lock_backtraces() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -163,7 +163,7 @@ unsafe extern "C-unwind" fn update_backtrace(
     mode: i32,
 ) {
     let error = error.cast::<OwnError>();
-    let _held = changes();
+    let _held = lock_changes();
     // SAFETY: null or the address of a byte array, by this contract.
     let added = unsafe { text.as_ref() };
     // FUN-05: a copy, because the bytes may be those of this very backtrace, to which the error's cell points.

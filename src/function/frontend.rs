@@ -59,7 +59,7 @@ unsafe fn register_count(name: &[u8], address: *mut c_void) -> bool {
 /// # Safety
 ///
 /// `error` must be null or an object of the frontend that is alive.
-pub(crate) unsafe fn hold(error: *mut c_void) -> bool {
+pub(crate) unsafe fn store_error(error: *mut c_void) -> bool {
     // FUN-25: if one of the two is missing, a reference could be taken and never released, or the reverse.
     let both = [&INC_REF, &DEC_REF].map(|place| place.load(Ordering::Acquire));
     let can_count = !error.is_null() && both.iter().all(|address| !address.is_null());
@@ -76,7 +76,7 @@ pub(crate) unsafe fn hold(error: *mut c_void) -> bool {
 }
 
 /// Returns the object of this thread, borrowed, or null.
-pub(crate) fn held() -> *mut c_void {
+pub(crate) fn stored_error() -> *mut c_void {
     HELD.get()
 }
 

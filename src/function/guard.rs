@@ -22,7 +22,7 @@ pub(super) unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -
         return fail(Error::of_violation(ErrorKind::Internal, broken));
     }
     // FUN-02: the result is written only after the body has returned, and only if it succeeded.
-    match caught(body) {
+    match catch_panic(body) {
         Ok(value) => {
             // SAFETY: null, or writable, by this contract; its content need not be a value.
             if let Some(place) = unsafe { result.cast::<MaybeUninit<RawAny>>().as_mut() } {
@@ -37,7 +37,7 @@ pub(super) unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -
 
 /// Runs `body` and converts a panic to an error (FUN-07).
 #[inline]
-pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(panic)))
 }
 
@@ -64,7 +64,7 @@ fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
 
 /// Runs `body` at the C boundary of a function without a result. Returns 0, or -1 with the error raised.
 pub(crate) fn guard_code(body: impl FnOnce() -> Result<()>) -> i32 {
-    match caught(body) {
+    match catch_panic(body) {
         Ok(()) => 0,
         Err(error) => fail(error),
     }
@@ -72,7 +72,7 @@ pub(crate) fn guard_code(body: impl FnOnce() -> Result<()>) -> i32 {
 
 /// Returns the error for a failed call's code.
 #[cold]
-pub(crate) fn raised(code: i32) -> Error {
+pub(crate) fn take_call_error(code: i32) -> Error {
     // FUN-01: a callee of 0.21 to 0.23. The slot stays unchanged, because its error belongs to another call.
     if code == -2 {
         return Error::new(

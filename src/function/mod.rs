@@ -64,7 +64,7 @@ pub use error_kind::ErrorKind;
 #[cfg(feature = "suite")]
 pub(crate) use error_object::ErrorCell;
 use guard::guard;
-pub(crate) use guard::{caught, guard_code, raised};
+pub(crate) use guard::{catch_panic, guard_code, take_call_error};
 pub(crate) use parameter::borrowed;
 pub(crate) use parameter::{BorrowCondition, Borrowing, ResultSchema};
 pub use parameter::{CallResult, Param, Parameter};
@@ -167,9 +167,9 @@ impl Function {
     /// share one entry point, which costs about 25 instructions per call.
     pub fn named<P: 'static, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         let made = const {
-            match (size_of::<F>(), F::SIGNATURE.settles()) {
-                (0, _) => Function::of_nothing_captured::<P, F>,
-                (_, true) => Function::settling::<P, F>,
+            match (size_of::<F>(), F::SIGNATURE.may_convert()) {
+                (0, _) => Function::from_captureless::<P, F>,
+                (_, true) => Function::from_converting::<P, F>,
                 (_, false) => Function::reading::<P, F> as fn(Option<&'static str>, F) -> Function,
             }
         };
@@ -177,14 +177,14 @@ impl Function {
     }
 
     /// Does the work of [`Function::named`] for a body of size 0.
-    fn of_nothing_captured<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
-        Function::plain(name, Code::of(body))
+    fn from_captureless<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
+        Function::from_code(name, Code::from_body(body))
     }
 
     /// Does the work of [`Function::named`] if arguments may have to be converted before the body borrows them.
-    fn settling<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
+    fn from_converting<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         Function::from_packed(move |args| {
-            F::SIGNATURE.settle(name, args, |args| body.invoke(name, args))
+            F::SIGNATURE.call_converted(name, args, |args| body.invoke(name, args))
         })
     }
 
@@ -194,7 +194,7 @@ impl Function {
     }
 
     /// Creates a function from code without captures. `name` is for error messages (FUN-08).
-    pub(crate) fn plain(name: Option<&'static str>, code: Code) -> Function {
+    pub(crate) fn from_code(name: Option<&'static str>, code: Code) -> Function {
         let object = Ref::new(Plain {
             public: FunctionObj::new(call_plain),
             name,
@@ -295,7 +295,7 @@ impl Function {
             // SAFETY: on success the callee left an owned value (FUN-01).
             return Ok(unsafe { Any::from_raw(result) });
         }
-        Err(raised(code))
+        Err(take_call_error(code))
     }
 
     /// Returns the object with this handle's reference.

@@ -119,7 +119,7 @@ impl BorrowCondition {
 
 impl Param {
     /// Returns the conversion that `view` needs before the call, if any.
-    pub(super) fn converts(&self, view: AnyView<'_>) -> Option<&Borrowing> {
+    pub(super) fn needed_conversion(&self, view: AnyView<'_>) -> Option<&Borrowing> {
         let borrowed = self.borrowed.as_ref();
         borrowed.filter(|borrowed| !borrowed.condition.holds(view))
     }
@@ -150,7 +150,7 @@ impl Param {
     }
 
     fn converts_and_reads(&self, view: AnyView<'_>) -> bool {
-        match self.converts(view) {
+        match self.needed_conversion(view) {
             Some(borrowed) => (borrowed.convert)(view).is_some_and(|own| (self.reads)(own.view())),
             None => (self.reads)(view),
         }

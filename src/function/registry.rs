@@ -189,7 +189,7 @@ fn find_default(name: &[u8]) -> Option<&'static RegistryEntry> {
 pub(crate) fn provide(name: &str, function: Function) {
     // An existing function stays.
     // SAFETY: the chapters of this crate provide the tables of their own devices (`device::install`).
-    let _ = unsafe { enter(name.as_bytes(), function, Claim::Default, plain()) };
+    let _ = unsafe { enter(name.as_bytes(), function, Claim::Default, plain_details()) };
 }
 
 /// The behaviour of a registration if the name is taken. Every variant replaces a default.
@@ -232,7 +232,12 @@ fn ledger() -> MutexGuard<'static, Ledger> {
 /// Returns FUN-11 for a taken name. Rejects the name of a device, whose function returns an address that callers dereference. Use
 /// `device::manager::register` or `register_with` for those.
 pub fn register(name: &str, function: Function, override_existing: bool) -> Result<()> {
-    enter_safely(name, function, Claim::of(override_existing), plain())
+    enter_safely(
+        name,
+        function,
+        Claim::of(override_existing),
+        plain_details(),
+    )
 }
 
 /// Registers for safe code. Rejects names of devices (FUN-10).
@@ -248,7 +253,7 @@ fn enter_safely(name: &str, function: Function, claim: Claim, details: Details) 
 }
 
 /// Returns the details of a plain registration, which counts as a static method.
-fn plain() -> Details {
+fn plain_details() -> Details {
     Details {
         flags: crate::value::types::flag::STATIC_METHOD,
         ..Details::default()
@@ -268,7 +273,7 @@ pub fn register_typed<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) ->
 
 /// Registers a builtin. If a user has taken the name before, the user's function stays.
 pub(crate) fn define(name: &'static str, code: Code) {
-    let function = Function::plain(Some(name), code);
+    let function = Function::from_code(Some(name), code);
     let _ = enter_safely(name, function, Claim::New, signed(code.signature));
 }
 
@@ -276,7 +281,7 @@ pub(crate) fn define(name: &'static str, code: Code) {
 fn signed(signature: &Signature) -> Details {
     Details {
         metadata: signature_json(&signature.typed()),
-        ..plain()
+        ..plain_details()
     }
 }
 
@@ -398,11 +403,11 @@ fn already_registered(name: &[u8]) -> Error {
 /// Removes `name`. Returns false if it was not there (FUN-12, FUN-23).
 pub fn remove(name: &str) -> bool {
     // Dropped after the lock is released, because a destructor may use the registry.
-    removed(name.as_bytes()).is_some()
+    unregister(name.as_bytes()).is_some()
 }
 
 /// Removes `name`, and returns the retired functions for the caller to drop.
-fn removed(name: &[u8]) -> Option<Vec<ObjectRef>> {
+fn unregister(name: &[u8]) -> Option<Vec<ObjectRef>> {
     let mut ledger = ledger();
     let place = ledger.place(name)?;
     // A removed default leaves no trace: the next function under this name is not a default.

@@ -91,7 +91,7 @@ impl Signature {
 
     /// Returns whether [`Signature::settle`] has any effect. It has one if a parameter is borrowed, or if one of several arguments
     /// could be taken before another is rejected.
-    pub(super) const fn settles(&self) -> bool {
+    pub(super) const fn may_convert(&self) -> bool {
         match self.params {
             [] => false,
             [param] => param.borrowed.is_some(),
@@ -102,7 +102,7 @@ impl Signature {
     /// Calls `body` with `args`. Arguments that are borrowed, but have another type, are converted first. The object of an r-value
     /// reference is taken only if all other arguments are correct.
     #[inline]
-    pub(super) fn settle(
+    pub(super) fn call_converted(
         &self,
         name: Option<&'static str>,
         args: &[AnyView<'_>],
@@ -111,7 +111,7 @@ impl Signature {
         if self.is_ready(args) {
             return body(args);
         }
-        self.settle_slowly(name, args, &body)
+        self.convert_and_call(name, args, &body)
     }
 
     /// Returns whether all of `args` can be borrowed or read unchanged. The body checks their number.
@@ -131,14 +131,14 @@ impl Signature {
         let mut pairs = self.params.iter().zip(args);
         pairs.all(|(param, arg)| {
             // VAL-09: to read an r-value reference empties its slot. That must not happen before the other arguments are known to convert.
-            arg.type_index() != index::RVALUE_REF && param.converts(*arg).is_none()
+            arg.type_index() != index::RVALUE_REF && param.needed_conversion(*arg).is_none()
         })
     }
 
     /// Does the work of [`Signature::settle`] if an argument is converted or rejected. One copy for all functions.
     #[cold]
     #[inline(never)]
-    pub(super) fn settle_slowly(
+    pub(super) fn convert_and_call(
         &self,
         name: Option<&'static str>,
         args: &[AnyView<'_>],
@@ -174,7 +174,7 @@ impl Signature {
     fn converted(&self, args: &[AnyView<'_>]) -> Vec<Option<Any>> {
         let mut params = self.params.iter();
         args.iter()
-            .map(|arg| (params.next()?.converts(*arg)?.convert)(*arg))
+            .map(|arg| (params.next()?.needed_conversion(*arg)?.convert)(*arg))
             .collect()
     }
 }

@@ -122,7 +122,7 @@ pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violati
     // TREE-28: an import of a missing module would never get a number.
     graph.check()?;
     match algorithm {
-        Algorithm::V0_7 => Ok(plain(graph)),
+        Algorithm::V0_7 => Ok(order_ungrouped(graph)),
         Algorithm::V0_8 => {
             let groups = merged_groups(graph);
             let rows = rows(graph, &groups);
@@ -228,7 +228,7 @@ impl Stack {
 }
 
 /// Orders modules as in 0.7 (TREE-26): every module is a group, children keep the order of imports, and nothing is checked.
-fn plain(graph: &ModuleGraph) -> Order {
+fn order_ungrouped(graph: &ModuleGraph) -> Order {
     let mut walk = Stack::new(graph);
     let mut groups = Vec::new();
     while let Some(module) = walk.stack.pop() {

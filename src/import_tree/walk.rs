@@ -26,7 +26,7 @@ pub(super) fn check_shape(
     walk.from(0)?;
     let mut lost = None;
     for start in 1..modules {
-        if walk.below(start) == UNSEEN {
+        if walk.depth_below(start) == UNSEEN {
             lost = lost.or(Some(start));
             // A cycle is reported even if the root does not reach it.
             walk.from(start)?;
@@ -38,7 +38,7 @@ pub(super) fn check_shape(
         findings.note(TREE_11, Kind::Malformed, at, message)?;
     }
     // TREE-12: only the chain below the root counts, because lookups of functions recurse along it.
-    let depth = walk.below(0);
+    let depth = walk.depth_below(0);
     let root_at = tree.indptr().offset_of(0);
     findings.expect(
         TREE_12,
@@ -81,7 +81,7 @@ impl OpenModule {
 
 impl TreeWalk<'_, '_> {
     /// Returns the word of `module`.
-    fn below(&self, module: usize) -> usize {
+    fn depth_below(&self, module: usize) -> usize {
         self.below.get(module).copied().unwrap_or(0)
     }
 

@@ -85,12 +85,12 @@ impl StackPlace {
 
 impl AnyList {
     /// Returns value `index` for reading.
-    fn at(&self, index: c_int) -> Result<*mut Any, Error> {
+    fn find_readable(&self, index: c_int) -> Result<*mut Any, Error> {
         self.find(index, true)
     }
 
     /// Returns value `index` for writing. Constants and functions cannot be written, because all calls share them.
-    fn register(&self, index: c_int) -> Result<*mut Any, Error> {
+    fn find_writable(&self, index: c_int) -> Result<*mut Any, Error> {
         self.find(index, self.is_writable)
     }
 
@@ -145,7 +145,7 @@ pub(crate) unsafe fn set_packed_arg(
     let list = unsafe { &*list };
     // SAFETY: the caller is code of its convention, by this contract.
     let place = unsafe { place.resolve(list.convention) }?;
-    let value = list.at(index);
+    let value = list.find_readable(index);
     match place {
         ValuePlace::Legacy(values, codes) => {
             // SAFETY: the caller has the place, by this contract.
@@ -185,7 +185,7 @@ pub(crate) unsafe fn set_packed_arg(
 /// `list` is a list of `RunningLists`.
 pub(crate) unsafe fn reset_item(list: *mut AnyList, index: c_int) -> Result<(), Error> {
     // SAFETY: a list, by this contract.
-    let register = unsafe { &*list }.register(index)?;
+    let register = unsafe { &*list }.find_writable(index)?;
     // SAFETY: only the function that runs uses its registers.
     drop(unsafe { register.replace(Any::none()) });
     Ok(())
@@ -205,7 +205,7 @@ pub(crate) unsafe fn move_from_packed_return(
     let list = unsafe { &*list };
     // SAFETY: the caller is code of its convention, by this contract.
     let place = unsafe { place.resolve(list.convention) }?;
-    let register = list.register(index)?;
+    let register = list.find_writable(index)?;
     let value = match place {
         ValuePlace::Legacy(values, codes) => {
             // SAFETY: the place holds a result, by this contract.

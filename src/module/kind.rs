@@ -121,7 +121,7 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
     }
 
     /// Explains, for diagnostics, why this module cannot run; `None` if it can.
-    fn hindrance(&self) -> Option<String> {
+    fn why_not_runnable(&self) -> Option<String> {
         None
     }
 }

@@ -43,7 +43,7 @@ pub(crate) unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result {
         )
     };
     if returned != 0 {
-        return Err(failure::of_call(returned));
+        return Err(failure::take_call_error(returned));
     }
     // SAFETY: by the convention the callee wrote the result that its code names, and no longer owns it.
     unsafe { take_result(result, result_code) }

@@ -3,7 +3,7 @@
 use super::context::ContextGuard;
 use super::names::{self, Convention, Dialect, EntryPoint};
 use super::{MOD_25, Module, ModuleKind, Symbols, legacy};
-use crate::function::{Error, ErrorKind, Function, SafeCall, raised};
+use crate::function::{Error, ErrorKind, Function, SafeCall, take_call_error};
 use crate::rule;
 use crate::value::{
     Any, AnyPayload, AnyView, ByteArray, Header, RawAny, bytes_bytes, c_str, cast, index, types,
@@ -168,7 +168,7 @@ unsafe fn call_ffi(body: SafeCall, args: &[AnyView<'_>]) -> Result<Any, Error> {
         // SAFETY: with code 0 the convention leaves an owned value in the result.
         return Ok(unsafe { Any::from_raw(result) });
     }
-    Err(raised(code))
+    Err(take_call_error(code))
 }
 
 /// Arguments without objects whose form 0.21 does not know (MOD-25).

@@ -263,9 +263,9 @@ pub unsafe fn load_symbols(
 fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibrary, LoadFailure> {
     // MOD-26: checked before a slot is filled or a loader runs. Releases bind functions on first use, so that the process ends at the first
     // call of a missing one. For a failed check that is the function that reports errors.
-    let unmet = symbols.unmet();
+    let unmet = symbols.missing_functions();
     MOD_26.demand(Kind::Missing, unmet.is_empty(), || {
-        names::not_met(&symbols.describe(), &unmet)
+        names::explain_missing_symbols(&symbols.describe(), &unmet)
     })?;
     let blob = names::blob(&**symbols)?;
     let dialect = blob.map_or_else(|| names::dialect(&**symbols), |(dialect, _)| dialect);

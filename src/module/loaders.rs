@@ -38,7 +38,10 @@ fn enter(table: &LoaderTable, kind: &str, loader: Loader) {
 /// Returns whether entries of `kind` in libraries of `layout` become modules that are not opaque.
 pub fn has_loader(kind: &str, layout: Layout) -> bool {
     // The global lookup comes first, because it installs the loaders of this crate.
-    global(kind, layout).is_some() || known(&REGISTERED, kind).or(ours(kind)).is_some()
+    global(kind, layout).is_some()
+        || find_loader(&REGISTERED, kind)
+            .or(builtin_loader(kind))
+            .is_some()
 }
 
 /// Returns the name of the global function that reads entries of `kind` in libraries of `layout` (MOD-11).
@@ -93,7 +96,7 @@ impl<'a> Loaders<'a> {
     fn source(&mut self, entry: &LoaderEntry<'a>) -> &LoaderSource {
         let known = self.known.iter().position(|(kind, _)| *kind == entry.kind);
         let at = known.unwrap_or_else(|| {
-            self.known.push((entry.kind, LoaderSource::of(entry)));
+            self.known.push((entry.kind, LoaderSource::find(entry)));
             self.known.len() - 1
         });
         &self.known[at].1
@@ -103,13 +106,13 @@ impl<'a> Loaders<'a> {
 impl LoaderSource {
     /// Returns the loader of an entry (MOD-11). A Rust loader has precedence, then the global function of the layout, and last the
     /// loaders of this crate.
-    fn of(entry: &LoaderEntry<'_>) -> LoaderSource {
-        if let Some(loader) = known(&REGISTERED, entry.kind) {
+    fn find(entry: &LoaderEntry<'_>) -> LoaderSource {
+        if let Some(loader) = find_loader(&REGISTERED, entry.kind) {
             return LoaderSource::Registered(loader);
         }
         match global(entry.kind, entry.layout) {
             Some(function) => LoaderSource::Global(function),
-            None => ours(entry.kind).map_or(LoaderSource::None, LoaderSource::Registered),
+            None => builtin_loader(entry.kind).map_or(LoaderSource::None, LoaderSource::Registered),
         }
     }
 }
@@ -133,17 +136,17 @@ fn into_module(made: crate::value::Any, entry: &LoaderEntry<'_>) -> Result<Modul
 }
 
 /// Returns the loader of a kind that this process has registered.
-fn known(table: &LoaderTable, kind: &str) -> Option<Loader> {
+fn find_loader(table: &LoaderTable, kind: &str) -> Option<Loader> {
     let loaders = table.read().unwrap_or_else(PoisonError::into_inner);
     let mut found = loaders.iter().filter(|(known, _)| known == kind);
     // Copied, because a loader runs without the lock and may register another one.
     found.next().map(|(_, loader)| *loader)
 }
 
-fn ours(kind: &str) -> Option<Loader> {
+fn builtin_loader(kind: &str) -> Option<Loader> {
     match kind {
         "const_loader" | "metadata" => Some(super::constants::load),
-        _ => known(&PROVIDED, kind),
+        _ => find_loader(&PROVIDED, kind),
     }
 }
 

@@ -151,7 +151,7 @@ pub(super) fn is_of_runtime(symbol: &[u8]) -> bool {
 
 /// Explains that `library` needs these symbols of a runtime, which nothing in this process defines (MOD-26).
 #[cold]
-pub(super) fn not_met(library: &str, needed: &[String]) -> String {
+pub(super) fn explain_missing_symbols(library: &str, needed: &[String]) -> String {
     let own = |name: &String| exports::find(name).is_some();
     let why = if needed.iter().all(own) {
         "This process has them and does not show them to its libraries: link the program with `-rdynamic`, or open this \

@@ -193,7 +193,7 @@ impl Module {
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
             // The array of C++ has no lock: another thread may replace it between reading the field and counting the reference.
-            None => foreign::alone(|| self.foreign_imports()),
+            None => foreign::run_exclusively(|| self.foreign_imports()),
         }
     }
 
@@ -278,7 +278,7 @@ impl Module {
             return self.import(other);
         }
         other.reject_if_reaches(self)?;
-        foreign::alone(|| {
+        foreign::run_exclusively(|| {
             let mut imports = self.foreign_imports();
             imports.push(other);
             self.publish(&imports);
@@ -292,7 +292,7 @@ impl Module {
         if self.body().is_some() {
             return self.clear_imports();
         }
-        foreign::alone(|| self.publish(&[]));
+        foreign::run_exclusively(|| self.publish(&[]));
         Ok(())
     }
 

@@ -87,7 +87,7 @@ impl ModuleKind for Opaque {
         Ok(self.payload.clone())
     }
 
-    fn hindrance(&self) -> Option<String> {
+    fn why_not_runnable(&self) -> Option<String> {
         Some(format!("{} (layout {})", self.reason(), self.layout))
     }
 }

@@ -80,7 +80,7 @@ pub trait Symbols: Send + Sync {
     fn list(&self) -> Vec<(String, bool)>;
 
     /// Returns the functions of a TVM runtime that it needs and that this process lacks (MOD-26).
-    fn unmet(&self) -> Vec<String> {
+    fn missing_functions(&self) -> Vec<String> {
         // MOD-26: empty for a source without a file, which has no symbols to bind, and for a file whose tables are not read.
         Vec::new()
     }

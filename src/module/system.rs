@@ -80,7 +80,7 @@ impl Symbols for SystemSymbols {
         let Some(address) = self.address(name) else {
             return Ok(None);
         };
-        let room = super::dso::room_behind(address).ok_or_else(|| {
+        let room = super::dso::readable_bytes_from(address).ok_or_else(|| {
             let name = name.text();
             let text = format!("it is not known where `{name}` of the system library ends");
             super::MOD_18.rejected(Kind::Unsupported, text)

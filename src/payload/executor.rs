@@ -73,7 +73,7 @@ pub(super) fn read_params<'a>(
     let mut list = Vec::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
         // PAY-40: the records have no separate count.
-        let tensor = cursor.within("params", index as u64, |cursor| {
+        let tensor = cursor.read_within("params", index as u64, |cursor| {
             // Factories exist only from 0.7 on, so only one way to count bytes is needed (TEN-31).
             TensorRecord::read(cursor, Sizing::V0_7, findings)
         })?;

@@ -84,7 +84,7 @@ pub(super) fn read_variables<'a>(
                 format!("variable `{name}` is there twice")
             })
             .map_err(|broken| broken.in_field(format!("variables[{index}]")))?;
-        let tensor = cursor.within("tensors", index as u64, |cursor| {
+        let tensor = cursor.read_within("tensors", index as u64, |cursor| {
             // PAY-34: the kind exists since 0.7, so only one way to count bytes is needed (TEN-31).
             TensorRecord::read(cursor, Sizing::V0_7, findings)
         })?;
@@ -119,7 +119,7 @@ pub(super) fn read_symbols<'a>(
     same_count(cursor, "symbol_count", symbols.len())?;
     let mut list = Vec::with_capacity(symbols.len());
     for (index, symbol) in symbols.into_iter().enumerate() {
-        let variables = cursor.within("symbol_variables", index as u64, |cursor| {
+        let variables = cursor.read_within("symbol_variables", index as u64, |cursor| {
             names(cursor, "variables", rule)
         })?;
         list.push((symbol, variables));

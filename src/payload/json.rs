@@ -11,7 +11,7 @@
 
 use super::field::Field;
 use super::function_info::{DeviceFunction, FunctionInfo, SecondForm};
-use super::json_in::{JsonPlace, base64, tensor_from, wrong};
+use super::json_in::{JsonPlace, base64, tensor_from, type_violation};
 use super::slot::{FieldShape, FormSlot};
 use super::{
     KernelCode, KnownPayload, Network, PAY_01, Payload, Shader, StackVm, Text, json_vm, kind_info,
@@ -60,7 +60,7 @@ impl Payload<'_> {
             });
         }
         let info = kind_info(&kind).ok_or_else(|| {
-            wrong(format!(
+            type_violation(format!(
                 "no grammar for kind `{kind}`: give its bytes as `opaque`"
             ))
         })?;
@@ -122,8 +122,8 @@ fn take_field(slot: &FormSlot, object: &JsonPlace<'_>) -> Result<Field<'static>,
             Field::Text(object.text(name)?)
         }
         FieldShape::Code => Field::Bytes(object.code()?),
-        FieldShape::Binary => Field::Bytes(object.at(name)?.base64()?),
-        FieldShape::Int => Field::Int(object.at(name)?.i32()?),
+        FieldShape::Binary => Field::Bytes(object.member(name)?.base64()?),
+        FieldShape::Int => Field::Int(object.member(name)?.i32()?),
         FieldShape::Names => Field::Names(object.texts(name)?),
         // PAY-09: a repeated name is not an error here, because only a reader of bytes has to distinguish the forms.
         FieldShape::Functions | FieldShape::SilentFunctions => {
@@ -142,8 +142,8 @@ fn take_field(slot: &FormSlot, object: &JsonPlace<'_>) -> Result<Field<'static>,
         })?),
         // PAY-48: sizes are read if the value has them. The writer checks whether the form allows them.
         FieldShape::Networks { .. } => Field::Networks(object.list(name, network_from)?),
-        FieldShape::Relay => Field::Relay(Box::new(json_vm::relay_from(&object.at(name)?)?)),
-        FieldShape::Relax => Field::Relax(Box::new(json_vm::relax_from(&object.at(name)?)?)),
+        FieldShape::Relay => Field::Relay(Box::new(json_vm::relay_from(&object.member(name)?)?)),
+        FieldShape::Relax => Field::Relax(Box::new(json_vm::relax_from(&object.member(name)?)?)),
         FieldShape::StackVms => Field::StackVms(object.list(name, stackvm_from)?),
         FieldShape::Imports => {
             Field::Imports(object.list(name, |item| Payload::from_json(item.value))?)
@@ -194,11 +194,11 @@ fn function_to(function: &DeviceFunction<'_>) -> Value {
 /// Reads a function: the inverse of [`function_to`]. Absent members are empty.
 fn function_from(item: JsonPlace<'_>) -> Result<DeviceFunction<'static>, Violation> {
     let info_name = item
-        .maybe("info_name")
+        .optional_member("info_name")
         .map(|name| name.as_text())
         .transpose()?;
     let extra = item
-        .maybe("arg_extra_tags")
+        .optional_member("arg_extra_tags")
         .map(|list| list.all(|tag| tag.i32()))
         .transpose()?;
     Ok(DeviceFunction {
@@ -209,7 +209,10 @@ fn function_from(item: JsonPlace<'_>) -> Result<DeviceFunction<'static>, Violati
             // PAY-05, PAY-06: any text is accepted; tags are checked when the written bytes are read.
             launch_param_tags: item.texts("launch_param_tags")?,
             arg_extra_tags: extra.unwrap_or_default(),
-            second: item.maybe("second_form").map(second_from).transpose()?,
+            second: item
+                .optional_member("second_form")
+                .map(second_from)
+                .transpose()?,
         },
     })
 }
@@ -254,14 +257,14 @@ fn shader_to(shader: &Shader<'_>) -> Value {
 /// Reads a shader: the inverse of [`shader_to`]. Rejects a partial word (PAY-14).
 fn shader_from(item: JsonPlace<'_>) -> Result<Shader<'static>, Violation> {
     // PAY-14: the file counts words, so a partial word could not be written.
-    let spirv = item.at("spirv")?;
+    let spirv = item.member("spirv")?;
     let bytes = spirv.base64()?;
     if bytes.len() % 4 != 0 {
         return Err(spirv.wrong("whole words of 4 bytes"));
     }
     Ok(Shader {
         name: item.text("name")?,
-        flags: item.at("flags")?.u32()?,
+        flags: item.member("flags")?.u32()?,
         spirv: bytes,
     })
 }
@@ -284,14 +287,14 @@ fn network_to(network: &Network<'_>) -> Value {
 fn network_from(item: JsonPlace<'_>) -> Result<Network<'static>, Violation> {
     let sizes = |name| {
         let list = item
-            .maybe(name)
+            .optional_member(name)
             .map(|list| list.all(|size| size.u32()))
             .transpose();
         list.map(Option::unwrap_or_default)
     };
     Ok(Network {
         name: item.text("name")?,
-        compiled: item.at("compiled")?.base64()?,
+        compiled: item.member("compiled")?.base64()?,
         // PAY-49: an empty list is accepted here, and rejected when the written bytes are read.
         inputs: item.list("inputs", |item| item.u32())?,
         input_sizes: sizes("input_sizes")?,
@@ -317,8 +320,8 @@ fn stackvm_from(item: JsonPlace<'_>) -> Result<(Text<'static>, StackVm<'static>)
         extern_functions: item.texts("extern_functions")?,
         heap_names: item.texts("heap_names")?,
         // PAY-56: the file uses 8 bytes, regardless of the writer's machine.
-        heap_size: item.at("heap_size")?.u64()?,
-        stack_size: item.at("stack_size")?.u64()?,
+        heap_size: item.member("heap_size")?.u64()?,
+        stack_size: item.member("stack_size")?.u64()?,
     };
     Ok((item.text("name")?, vm))
 }

@@ -13,14 +13,17 @@ pub(super) fn tensor_from(
     item: &JsonPlace<'_>,
     sizing: Sizing,
 ) -> Result<TensorRecord<'static>, Violation> {
-    let dtype = item.at("dtype")?.dtype()?;
+    let dtype = item.member("dtype")?.dtype()?;
     let shape = item.list("shape", |item| item.i64())?;
-    let data = item.at("data")?.base64()?;
+    let data = item.member("data")?.base64()?;
     // The rules are checked again, because shape and data are separate members and may have been edited separately.
     let tensor = TensorRecord::new(dtype, &shape, data, sizing)?;
-    let reserved = item.maybe("reserved").map(|word| word.u64()).transpose()?;
+    let reserved = item
+        .optional_member("reserved")
+        .map(|word| word.u64())
+        .transpose()?;
     Ok(tensor
-        .with_device(item.at("device")?.device()?)
+        .with_device(item.member("device")?.device()?)
         .with_reserved(reserved.unwrap_or(0)))
 }
 
@@ -30,7 +33,7 @@ pub(super) fn base64(bytes: &[u8]) -> Value {
 }
 
 /// Creates the violation for a value of a wrong form: PAY-01, kind type. It has no offset, because the value was never in bytes.
-pub(super) fn wrong(message: String) -> Violation {
+pub(super) fn type_violation(message: String) -> Violation {
     PAY_01.rejected(Kind::Type, message)
 }
 
@@ -52,16 +55,16 @@ impl<'v> JsonPlace<'v> {
     }
 
     /// Returns the member `name`, if it exists.
-    pub(super) fn maybe(&self, name: &str) -> Option<JsonPlace<'v>> {
+    pub(super) fn optional_member(&self, name: &str) -> Option<JsonPlace<'v>> {
         // Null counts as absent, because other languages write null for members without a value.
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         Some(JsonPlace::new(value, format!("{}.{name}", self.path)))
     }
 
     /// Returns the member `name`.
-    pub(super) fn at(&self, name: &str) -> Result<JsonPlace<'v>, Violation> {
-        self.maybe(name)
-            .ok_or_else(|| wrong(format!("{} has no `{name}`", self.path)))
+    pub(super) fn member(&self, name: &str) -> Result<JsonPlace<'v>, Violation> {
+        self.optional_member(name)
+            .ok_or_else(|| type_violation(format!("{} has no `{name}`", self.path)))
     }
 
     /// Reads every element with `read`.
@@ -82,12 +85,12 @@ impl<'v> JsonPlace<'v> {
         name: &str,
         read: impl FnMut(JsonPlace<'v>) -> Result<T, Violation>,
     ) -> Result<Vec<T>, Violation> {
-        self.at(name)?.all(read)
+        self.member(name)?.all(read)
     }
 
     /// Returns the member `name` as text.
     pub(super) fn text(&self, name: &str) -> Result<Text<'static>, Violation> {
-        self.at(name)?.as_text()
+        self.member(name)?.as_text()
     }
 
     /// Returns the member `name` as a list of texts.
@@ -114,11 +117,11 @@ impl<'v> JsonPlace<'v> {
     /// Returns the bytes of `source` if it exists, otherwise of `data`.
     pub(super) fn code(&self) -> Result<Binary<'static>, Violation> {
         // A text represents its bytes in UTF-8, after JSON escapes are resolved.
-        if let Some(source) = self.maybe("source") {
+        if let Some(source) = self.optional_member("source") {
             let text = source.as_text()?.into_owned();
             return Ok(Cow::Owned(text.into_bytes()));
         }
-        self.at("data")?.base64()
+        self.member("data")?.base64()
     }
 
     /// Returns this value as an integer from -2^63 to 2^63 - 1.
@@ -158,6 +161,6 @@ impl<'v> JsonPlace<'v> {
 
     /// Creates the violation for this value, which is not of the `expected` form.
     pub(super) fn wrong(&self, expected: &str) -> Violation {
-        wrong(format!("{} is not {expected}", self.path))
+        type_violation(format!("{} is not {expected}", self.path))
     }
 }

@@ -47,9 +47,9 @@ pub(super) fn relax_from(
         let words = object.list(name, |item| item.i64().map(i64::cast_unsigned))?;
         Ok(Words::from(words.as_slice()))
     };
-    let scopes = object
-        .maybe("memory_scopes")
-        .map(|scopes| scopes.all(|item| Ok((item.at("constant")?.i64()?, item.text("scope")?))));
+    let scopes = object.optional_member("memory_scopes").map(|scopes| {
+        scopes.all(|item| Ok((item.member("constant")?.i64()?, item.text("scope")?)))
+    });
     Ok(relax_vm::RelaxExecutable {
         functions: object.list("functions", relax_function_from)?,
         memory_scopes: scopes.transpose()?,
@@ -71,7 +71,7 @@ fn relax_function_to(function: &relax_vm::RelaxFunction<'_>) -> Value {
 
 /// Reads a row: the inverse of [`relax_function_to`].
 fn relax_function_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxFunction<'static>, Violation> {
-    let kind = item.at("kind")?;
+    let kind = item.member("kind")?;
     let mut kinds = relax_vm::FunctionKind::ALL.into_iter();
     Ok(relax_vm::RelaxFunction {
         // PAY-84: only the names of known kinds are accepted, because an unknown name is a mistake in the JSON.
@@ -79,10 +79,10 @@ fn relax_function_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxFunction<'s
             .find(|known| kind.value == known.name())
             .ok_or_else(|| kind.wrong("packed, vm or vmtir"))?,
         name: item.text("name")?,
-        start: item.at("start")?.i64()?,
-        end: item.at("end")?.i64()?,
-        num_args: item.at("num_args")?.i64()?,
-        registers: item.at("registers")?.i64()?,
+        start: item.member("start")?.i64()?,
+        end: item.member("end")?.i64()?,
+        num_args: item.member("num_args")?.i64()?,
+        registers: item.member("registers")?.i64()?,
         params: item.texts("params")?,
     })
 }
@@ -106,28 +106,28 @@ fn relax_constant_to(constant: &relax_vm::RelaxConstant<'_>) -> Value {
 /// Reads a constant: the inverse of [`relax_constant_to`].
 fn relax_constant_from(item: JsonPlace<'_>) -> Result<relax_vm::RelaxConstant<'static>, Violation> {
     use relax_vm::RelaxConstant;
-    if let Some(tensor) = item.maybe("tensor") {
+    if let Some(tensor) = item.optional_member("tensor") {
         return tensor_from(&tensor, Sizing::V0_7).map(RelaxConstant::Tensor);
     }
-    if let Some(shape) = item.maybe("shape") {
+    if let Some(shape) = item.optional_member("shape") {
         return shape.all(|dim| dim.i64()).map(RelaxConstant::Shape);
     }
-    if let Some(text) = item.maybe("text") {
+    if let Some(text) = item.optional_member("text") {
         return text.as_text().map(RelaxConstant::Text);
     }
-    if let Some(value) = item.maybe("int") {
+    if let Some(value) = item.optional_member("int") {
         return value.i64().map(RelaxConstant::Int);
     }
-    if let Some(value) = item.maybe("float") {
+    if let Some(value) = item.optional_member("float") {
         let float = value.value.as_f64().ok_or_else(|| value.wrong("a float"));
         return float.map(RelaxConstant::Float);
     }
-    if let Some(bits) = item.maybe("float_bits") {
+    if let Some(bits) = item.optional_member("float_bits") {
         let bytes = bits.base64()?;
         let bytes = <[u8; 8]>::try_from(&*bytes).map_err(|_| bits.wrong("8 bytes"))?;
         return Ok(RelaxConstant::Float(f64::from_le_bytes(bytes)));
     }
-    item.at("dtype")?.dtype().map(RelaxConstant::Dtype)
+    item.member("dtype")?.dtype().map(RelaxConstant::Dtype)
 }
 
 /// Returns the member `executable` of a Relay VM payload (PAY-60). Fields that the release lacks are empty or 0.
@@ -180,15 +180,15 @@ pub(super) fn relay_from(
         version,
         virtual_devices: object.list("virtual_devices", |item| {
             Ok(relay_vm::VirtualDevice {
-                device: item.at("device")?.device()?,
+                device: item.member("device")?.device()?,
                 scope: item.text("scope")?,
             })
         })?,
         // PAY-65: the index is not compared with the devices; reading the written bytes does that.
-        host_device: object.at("host_device")?.i32()?,
+        host_device: object.member("host_device")?.i32()?,
         globals: object.texts("globals")?,
         constants: object.list("constants", |item| {
-            if let Some(tensor) = item.maybe("tensor") {
+            if let Some(tensor) = item.optional_member("tensor") {
                 return tensor_from(&tensor, sizing).map(relay_vm::RelayConstant::Tensor);
             }
             item.text("late").map(relay_vm::RelayConstant::Late)
@@ -204,7 +204,7 @@ pub(super) fn relay_from(
                 let [key, value] = texts;
                 Ok((key, value))
             })?;
-            Ok((item.at("primitive")?.u64()?, attrs))
+            Ok((item.member("primitive")?.u64()?, attrs))
         })?,
         functions: object.list("functions", relay_function_from)?,
     })
@@ -228,12 +228,12 @@ fn relay_function_to(function: &relay_vm::RelayFunction<'_>) -> Value {
 fn relay_function_from(item: JsonPlace<'_>) -> Result<relay_vm::RelayFunction<'static>, Violation> {
     Ok(relay_vm::RelayFunction {
         name: item.text("name")?,
-        registers: item.at("registers")?.u64()?,
+        registers: item.member("registers")?.u64()?,
         params: item.texts("params")?,
         param_devices: item.list("param_devices", |item| item.i64())?,
         code: item.list("code", |item| {
             Ok(relay_vm::RelayInstruction {
-                opcode: item.at("opcode")?.i64()?,
+                opcode: item.member("opcode")?.i64()?,
                 fields: item.list("fields", |item| item.i64())?,
             })
         })?,

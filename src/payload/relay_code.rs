@@ -187,7 +187,7 @@ impl RelayInstruction {
         // WIRE-06: the count was compared with the bytes, 8 for each word.
         let mut fields = Vec::with_capacity(count.min(cursor.remaining()));
         for position in 0..count {
-            fields.push(cursor.within("fields", position as u64, |cursor| {
+            fields.push(cursor.read_within("fields", position as u64, |cursor| {
                 Ok(*cursor.i64("fields", PAY_71)?)
             })?);
         }

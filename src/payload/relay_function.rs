@@ -61,7 +61,7 @@ impl<'a> RelayFunction<'a> {
         // No memory is reserved, because the number is text. Every instruction is read from its own bytes or found truncated.
         let mut code = Vec::new();
         for index in 0..instructions {
-            code.push(cursor.within("code", index, |cursor| {
+            code.push(cursor.read_within("code", index, |cursor| {
                 RelayInstruction::read(cursor, frame, index)
             })?);
         }

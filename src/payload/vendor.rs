@@ -251,7 +251,7 @@ fn read_buffers(
     if sizes {
         // PAY-48: their number is that of `order`, which was compared with the bytes (WIRE-06).
         for index in 0..order.len() {
-            list.push(cursor.within(sizes_field, index as u64, |cursor| {
+            list.push(cursor.read_within(sizes_field, index as u64, |cursor| {
                 Ok(*cursor.u32(sizes_field, rule)?)
             })?);
         }

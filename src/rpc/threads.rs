@@ -84,6 +84,6 @@ pub(in crate::rpc) fn spawn_scoped<'scope, T: Send + 'scope>(
 }
 
 /// Explains why a connection is closed: the system has no thread for it.
-pub(in crate::rpc) fn none(why: &io::Error) -> String {
+pub(in crate::rpc) fn no_thread_message(why: &io::Error) -> String {
     format!("there is no thread for it: {why}")
 }

@@ -245,7 +245,7 @@ pub mod off {
     }
 
     /// Runs `body` with `rule` unenforced on this thread.
-    pub fn with<T>(rule: Rule, body: impl FnOnce() -> T) -> T {
+    pub fn run_without<T>(rule: Rule, body: impl FnOnce() -> T) -> T {
         // Reset by a destructor, because a body that panics, such as a failing assertion, must not leave the rule off for the next
         // test.
         struct Reset;

@@ -92,21 +92,21 @@ impl fmt::Display for Party {
 impl RuleText {
     /// Returns the norm: the obligation itself.
     pub fn norm(&self) -> &str {
-        self.part(None)
+        self.labelled_paragraphs(None)
     }
 
     /// Returns the text on releases that differ from the rule, and the effect on a user; empty if none differs.
     pub fn upstream(&self) -> &str {
-        self.part(Some(UPSTREAM))
+        self.labelled_paragraphs(Some(UPSTREAM))
     }
 
     /// Returns the decisions of this crate beyond the norm, or an empty text.
-    pub fn here(&self) -> &str {
-        self.part(Some(HERE))
+    pub fn decisions(&self) -> &str {
+        self.labelled_paragraphs(Some(HERE))
     }
 
     /// Returns the paragraphs from the one with this label up to the next label.
-    fn part(&self, label: Option<&str>) -> &str {
+    fn labelled_paragraphs(&self, label: Option<&str>) -> &str {
         // A label counts only at the start of a paragraph, because prose may quote the word. If a rule has no norm, the text starts
         // with a label.
         let starts = |label: &str| match self.text.strip_prefix(label) {

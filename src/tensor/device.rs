@@ -70,7 +70,7 @@ impl Device {
     /// Returns WIRE-01 if the input is too short.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Device, Violation> {
         // TEN-10: the numbers are signed, as in DLPack. No number is invalid here (TEN-23 applies to records).
-        cursor.within("device", None, |cursor| {
+        cursor.read_within("device", None, |cursor| {
             Ok(Device {
                 kind: *cursor.i32("type", TEN_10)?,
                 id: *cursor.i32("id", TEN_10)?,

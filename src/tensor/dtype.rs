@@ -97,7 +97,7 @@ impl Dtype {
     ///
     /// Returns WIRE-01 if the input is too short.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Dtype, Violation> {
-        cursor.within("dtype", None, |cursor| {
+        cursor.read_within("dtype", None, |cursor| {
             Ok(Dtype {
                 code: *cursor.u8("code", TEN_01)?,
                 bits: *cursor.u8("bits", TEN_01)?,

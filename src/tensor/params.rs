@@ -150,7 +150,7 @@ impl<'a> Params<'a> {
         )?;
         let mut tensors = Vec::with_capacity(names.len());
         for (index, name) in names.into_iter().enumerate() {
-            let record = cursor.within("tensor", index as u64, |cursor| {
+            let record = cursor.read_within("tensor", index as u64, |cursor| {
                 TensorRecord::read(cursor, sizing, findings)
             })?;
             tensors.push((Cow::Borrowed(name), record));

@@ -319,7 +319,7 @@ fn read_shape(cursor: &mut Cursor<'_>, ndim: u64) -> Result<Vec<i64>, Violation>
     // No memory is reserved: each dimension is read from its own bytes or found truncated.
     let mut shape = Vec::new();
     for index in 0..ndim {
-        shape.push(cursor.within("shape", index, |cursor| {
+        shape.push(cursor.read_within("shape", index, |cursor| {
             // TEN-26: released readers compare only the product: 0.27 reads [-1, -1] as one element.
             cursor.i64("shape", TEN_21)?.require(
                 TEN_26,

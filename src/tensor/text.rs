@@ -283,7 +283,7 @@ fn read_bits<'t>(rest: &'t str, default: u8, text: &str) -> Result<(u8, &'t str)
         // TEN-03: every release treats 0 as a missing width.
         Ok(0) => Ok((default, rest)),
         Ok(bits) => Ok((bits, rest)),
-        Err(_) => Err(odd(text, "an element has at most 255 bits")),
+        Err(_) => Err(malformed_dtype(text, "an element has at most 255 bits")),
     }
 }
 
@@ -319,7 +319,7 @@ fn read_lanes(
         // TEN-07: scalable lanes are stored as negative numbers.
         Some(lanes) if scaled && lanes <= 1 << 15 => Ok(lanes.wrapping_neg()),
         Some(lanes) if !scaled => Ok(lanes),
-        _ => Err(odd(
+        _ => Err(malformed_dtype(
             text,
             "after the bits, expected the end, or `x` and 1 to 65535 lanes",
         )),
@@ -335,7 +335,7 @@ fn split_digits(text: &str) -> (&str, &str) {
 }
 
 /// Creates the violation of TEN-09 with a reason.
-fn odd(text: &str, why: &str) -> Violation {
+fn malformed_dtype(text: &str, why: &str) -> Violation {
     let message = format!("`{}` is not an element type: {why}", show(text.as_bytes()));
     TEN_09.rejected(Kind::Malformed, message)
 }

@@ -371,7 +371,7 @@ impl<T: Object> Argument for Ref<T> {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Ref<T>> {
         // VAL-10: checks the ancestors of the type. Rejects None, which nullable C++ references accept as null (VAL-11 here).
-        Ref::of(view.as_object()?)
+        Ref::try_from_object(view.as_object()?)
     }
 }
 

@@ -64,7 +64,7 @@ fn pairs() -> RwLockReadGuard<'static, [Option<&'static ExtensionPair>; 112]> {
 /// Returns VAL-22: missing for a code outside the range, and duplicate for a code with another pair or a type with another code.
 /// Repeating a registration is not an error.
 pub fn register_extension<T: Clone + Send + Sync + 'static>(code: i32) -> Result<(), Violation> {
-    let at = place(code)?;
+    let at = pair_index(code)?;
     let own = Some(TypeId::of::<T>());
     let mut pairs = PAIRS.write().unwrap_or_else(PoisonError::into_inner);
     let taken = pairs
@@ -99,7 +99,7 @@ pub(crate) unsafe fn register_pair(
     clone: ExtensionClone,
     destroy: ExtensionDestroy,
 ) -> Result<&'static ExtensionPair, Violation> {
-    let at = place(code)?;
+    let at = pair_index(code)?;
     let pair: &'static ExtensionPair = Box::leak(Box::new(ExtensionPair {
         destroy,
         clone,
@@ -117,7 +117,7 @@ pub(crate) unsafe fn register_pair(
 
 /// Returns the pair of `code`.
 pub(crate) fn pair(code: i32) -> Result<&'static ExtensionPair, Violation> {
-    let found = pairs()[place(code)?];
+    let found = pairs()[pair_index(code)?];
     found.ok_or_else(|| {
         let message = format!("Extension type not registered: code {code}");
         VAL_22.rejected(Kind::Missing, message)
@@ -125,7 +125,7 @@ pub(crate) fn pair(code: i32) -> Result<&'static ExtensionPair, Violation> {
 }
 
 /// Returns the position of the pair of `code`.
-fn place(code: i32) -> Result<usize, Violation> {
+fn pair_index(code: i32) -> Result<usize, Violation> {
     let at = code.checked_sub(CODES.start).map(usize::try_from);
     match at {
         Some(Ok(at)) if CODES.contains(&code) => Ok(at),
@@ -234,8 +234,11 @@ impl Extension {
     }
 
     /// Returns the extension in `value`, or `value` itself.
-    pub(crate) fn of(value: Any) -> Result<Extension, Any> {
-        match value.as_object().and_then(Ref::<ExtensionObj>::made) {
+    pub(crate) fn from_any(value: Any) -> Result<Extension, Any> {
+        match value
+            .as_object()
+            .and_then(Ref::<ExtensionObj>::downcast_boxed)
+        {
             None => Err(value),
             Some(_) => match value.into_object() {
                 // SAFETY: `made` found that the object starts with an `ExtensionObj`; its reference moves.
@@ -273,7 +276,7 @@ impl Argument for Extension {
 
     fn try_from_view(view: AnyView<'_>) -> Option<Extension> {
         borrowed(&view)?;
-        Extension::of(view.to_any()).ok()
+        Extension::from_any(view.to_any()).ok()
     }
 }
 
@@ -301,7 +304,7 @@ pub(crate) fn borrowed(view: &AnyView<'_>) -> Option<(*mut c_void, i32)> {
     if CODES.contains(&code) {
         return Some((view.as_raw().ptr(), code));
     }
-    let object = Ref::<ExtensionObj>::made(view.as_object()?)?;
+    let object = Ref::<ExtensionObj>::downcast_boxed(view.as_object()?)?;
     Some((object.handle, object.code))
 }
 

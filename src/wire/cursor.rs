@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
 
     /// Sets the absolute offset of the window to `base`, for a payload that is read separately.
     #[must_use]
-    pub fn at(mut self, base: u64) -> Cursor<'a> {
+    pub fn with_base(mut self, base: u64) -> Cursor<'a> {
         self.base = base;
         self
     }
@@ -118,7 +118,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Runs `read` with `name` (and `[index]`) before the names of its fields.
-    pub(crate) fn within<T>(
+    pub(crate) fn read_within<T>(
         &mut self,
         name: &'static str,
         index: impl Into<Option<u64>>,

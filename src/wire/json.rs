@@ -205,7 +205,7 @@ impl WireType {
                 for (index, member) in members.iter().enumerate() {
                     let read = |cursor: &mut Cursor<'_>| member.read(cursor, field);
                     // A tuple has no count in the bytes, but it is an array in JSON.
-                    values.push(cursor.within(field, index as u64, read)?);
+                    values.push(cursor.read_within(field, index as u64, read)?);
                 }
                 Value::Array(values)
             }

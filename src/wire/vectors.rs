@@ -76,7 +76,7 @@ impl<'a> Cursor<'a> {
         mut read: impl FnMut(&mut Cursor<'a>) -> Result<T, Violation>,
     ) -> Result<Vec<T>, Violation> {
         (0..count as u64)
-            .map(|index| self.within(field, index, &mut read))
+            .map(|index| self.read_within(field, index, &mut read))
             .collect()
     }
 
@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
             self.length(field, WIRE_06)?;
             for (index, word) in words.iter().enumerate() {
                 let start = words.offset_of(index);
-                self.within(field, index as u64, |cursor| {
+                self.read_within(field, index as u64, |cursor| {
                     let end = start.saturating_add(8);
                     cursor.record_span(start, end, field, rule, shown(word));
                     Ok(())

@@ -36,7 +36,7 @@ fn seen_by(variable: &str, seed: u64) -> Option<Value> {
 }
 
 /// Checks that both read the same targets, and declare the same options with the same types.
-fn hold(observed: &Value, release: Release, forked: &[&str]) {
+fn assert_same_targets(observed: &Value, release: Release, forked: &[&str]) {
     let found = observed::compare(observed, release, forked);
     let different = found.different.join("\n");
     println!(
@@ -93,7 +93,7 @@ fn the_wheel_reads_targets_as_we_do() {
     let minor = observed["minor"]
         .as_u64()
         .and_then(|minor| u8::try_from(minor).ok());
-    hold(&observed, Release::of(minor.expect("a release")), &[]);
+    assert_same_targets(&observed, Release::of(minor.expect("a release")), &[]);
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn the_package_of_0_16_dev0_reads_targets_as_we_do() {
     };
     // The vendor forked in January 2024, and 0.16.0 changed targets until April: the tag of H100, options of `llvm` and its default
     // triple (TGT-54), and CUDA architectures with a letter (TGT-50, TGT-51).
-    hold(&observed, Release::of(15), &observed::FORKED);
+    assert_same_targets(&observed, Release::of(15), &observed::FORKED);
     // Everything else is as in 0.16.0.
     let forked = [&observed::FORKED[..], &observed::CHANGED_BY_0_16].concat();
-    hold(&observed, Release::of(16), &forked);
+    assert_same_targets(&observed, Release::of(16), &forked);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn the_compiler_of_0_8_reads_targets_as_we_do() {
     let Some(observed) = seen_by("TVMSPEC_PYTHON_0_8_COMPILER", 7) else {
         return skipped("TVMSPEC_PYTHON_0_8_COMPILER names no Python with TVM 0.8.0");
     };
-    hold(&observed, Release::of(8), &[]);
+    assert_same_targets(&observed, Release::of(8), &[]);
 }
 
 #[test]
@@ -122,5 +122,5 @@ fn the_compiler_of_0_19_reads_targets_as_we_do() {
     let Some(observed) = seen_by("TVMSPEC_PYTHON_0_19_COMPILER", 7) else {
         return skipped("TVMSPEC_PYTHON_0_19_COMPILER names no Python with TVM 0.19.0");
     };
-    hold(&observed, Release::of(19), &[]);
+    assert_same_targets(&observed, Release::of(19), &[]);
 }

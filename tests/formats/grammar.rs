@@ -96,7 +96,7 @@ fn every_golden_reads_by_the_productions_as_it_reads_here() {
         let theirs = read(&grammar, subject);
         match (&reading.broken, theirs) {
             (None, Ok(theirs)) => {
-                match compare::same(
+                match compare::compare_fields(
                     &reading,
                     &subject.bytes,
                     &fields(&theirs.leaves, &subject.bytes),

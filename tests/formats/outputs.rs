@@ -19,7 +19,7 @@ fn tvmspec() -> Command {
 }
 
 /// Returns the command `tvmspec` below a shell that first runs `setup`.
-fn after(setup: &str) -> Command {
+fn command_after(setup: &str) -> Command {
     let mut command = Command::new("sh");
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
     command.args(["-c", &format!("{setup}exec \"$0\" \"$@\"")]);

@@ -38,7 +38,7 @@ fn the_normal_form_reads_as_itself() {
 #[test]
 fn the_plan_of_shared_storage_is_the_released_one() {
     let graph = Graph::read(&golden("shared-storage.json"), &mut Findings::default()).unwrap();
-    let plan = Plan::of(&graph).unwrap();
+    let plan = Plan::from_graph(&graph).unwrap();
     let bytes: Vec<u64> = plan.pools.iter().map(|pool| pool.bytes).collect();
     // Allocation of the 0.8.0 executor for this graph.
     assert_eq!(bytes, [24, 48, 16, 32, 16, 24]);
@@ -68,7 +68,7 @@ proptest! {
         text[at] = to;
         let text = String::from_utf8(text).unwrap();
         if let Ok(graph) = Graph::read(&text, &mut Findings::default()) {
-            let _ = Plan::of(&graph);
+            let _ = Plan::from_graph(&graph);
         }
     }
 }
@@ -345,7 +345,7 @@ fn a_parameter_without_all_of_its_elements_is_rejected() {
             "heads": [[0, 0, 0]], "attrs": {{"dltype": ["list_str", ["{name}"]], "storage_id": ["list_int", [0]],
             "shape": ["list_shape", [[4096]]]}}}}"#
         );
-        let place = ExecutorDevice::of(Device::CPU).unwrap();
+        let place = ExecutorDevice::new(Device::CPU).unwrap();
         let mut executor =
             Executor::new(Arc::new(read(&text).unwrap()), &|_| Ok(None), vec![place]).unwrap();
         let record = TensorRecord::new(dtype, &[4096], vec![1; stored], sizing).unwrap();
@@ -377,7 +377,7 @@ fn a_pool_of_nearly_all_memory_is_rejected() {
             "node_row_ptr": [0, 1, 2], "heads": [[1, 0, 0]], "attrs": {{"dltype": ["list_str", ["{dtype}", "{dtype}"]],
             "storage_id": ["list_int", [0, 1]], "shape": ["list_shape", [[{extents}], [{extents}]]]}}}}"#
         );
-        let place = ExecutorDevice::of(Device::CPU).unwrap();
+        let place = ExecutorDevice::new(Device::CPU).unwrap();
         let kernel = tvmspec::function::Function::from_packed(|_| Ok(tvmspec::value::Any::none()));
         let kernels = |_: &str| Ok(Some(kernel.clone()));
         let graph = read(&text).unwrap();

@@ -93,10 +93,10 @@ fn the_scope_of_a_pool_is_that_of_the_first_entry_that_has_one() {
         (r#""", "global.vtcm""#, "global.vtcm"),
         (r#""global.vtcm", """#, "global.vtcm"),
     ] {
-        let plan = Plan::of(&graph(&text(scopes))).unwrap();
+        let plan = Plan::from_graph(&graph(&text(scopes))).unwrap();
         assert_eq!(plan.pools.len(), 1);
         assert_eq!(plan.pools[0].scope, scope, "{scopes}");
         assert_eq!(plan.total_bytes(), 1);
     }
-    assert_eq!(Plan::of(&graph(GRAPH)).unwrap().total_bytes(), 2);
+    assert_eq!(Plan::from_graph(&graph(GRAPH)).unwrap().total_bytes(), 2);
 }

@@ -72,7 +72,7 @@ fn touch(args: &[AnyView<'_>]) -> Result<Any, Error> {
 
 fn executor(dtype: Dtype, extent: i64) -> Executor {
     let kernels = |_: &str| Ok(Some(Function::from_packed(touch)));
-    let cpu = ExecutorDevice::of(Device::CPU).unwrap();
+    let cpu = ExecutorDevice::new(Device::CPU).unwrap();
     Executor::new(Arc::new(graph(dtype, extent)), &kernels, vec![cpu]).unwrap()
 }
 
@@ -213,8 +213,8 @@ fn a_stream_is_one_of_the_device_that_is_called() {
     let simulated = Simulated::new(1);
     let (own, other) = (Device::ext_dev(0), Device::cuda(0));
     let stream = simulated.create_stream(own).unwrap();
-    assert_eq!(stream.on(own).unwrap(), stream.handle());
-    let error = stream.on(other).unwrap_err();
+    assert_eq!(stream.handle_for(own).unwrap(), stream.handle());
+    let error = stream.handle_for(other).unwrap_err();
     assert!(error.reason().to_string().contains("DEV-38"), "{error}");
     // The driver is not called, whether it is installed or not.
     tvmspec::device::stream::set(other, stream).unwrap_err();
@@ -236,7 +236,7 @@ fn a_graph_that_was_not_read_is_checked_before_it_runs() {
         let mut graph = graph(float, 4);
         change(&mut graph);
         let kernels = |_: &str| Ok(Some(Function::from_packed(touch)));
-        let cpu = ExecutorDevice::of(Device::CPU).unwrap();
+        let cpu = ExecutorDevice::new(Device::CPU).unwrap();
         let made = Executor::new(Arc::new(graph), &kernels, vec![cpu]);
         let error = made.expect_err("an error");
         let rule = error.violation().expect("a rule").rule().id();

@@ -115,7 +115,8 @@ fn machine(name: &str) -> VirtualMachine {
     // SAFETY: a golden of a release, called as it was compiled.
     let module = unsafe { module::load(golden(name)) };
     let module = module.unwrap_or_else(|error| panic!("{name}: {error}"));
-    VirtualMachine::of(&module, &[Device::CPU]).unwrap_or_else(|error| panic!("{name}: {error}"))
+    VirtualMachine::from_module(&module, &[Device::CPU])
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn assert_same(ours: &[Plain], theirs: &[Plain], what: &str) {

@@ -86,14 +86,14 @@ fn a_rule_has_all_its_attributes_or_is_rejected() {
     assert_eq!(rules[0].releases, Releases::between(7, 20));
     assert_eq!(rules[0].norm(), "Text.\nMore.");
     assert_eq!(rules[0].upstream(), "reads on.\n\nAnd on.");
-    assert_eq!(rules[0].here(), "a limit.");
+    assert_eq!(rules[0].decisions(), "a limit.");
     let bare = parse(
         "abc",
         "### ABC-08 T\nlevel: LIMIT    who: reader    since: 0.2\n\nHere: x",
     )
     .unwrap();
     assert_eq!(
-        (bare[0].norm(), bare[0].upstream(), bare[0].here()),
+        (bare[0].norm(), bare[0].upstream(), bare[0].decisions()),
         ("", "", "x")
     );
     for bad in [

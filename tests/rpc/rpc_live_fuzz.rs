@@ -23,7 +23,7 @@ use tvmspec::wire::Writer;
 /// Plays one session.
 fn session(seed: u64, folder: &Path) {
     let mut chance = Chance(seed);
-    let release = Release::of(chance.one(&[8, 16, 20, 21, 22, 27]));
+    let release = Release::of(chance.pick(&[8, 16, 20, 21, 22, 27]));
     let (own_files, outside) = (folder.join("session"), folder.join("outside"));
     std::fs::create_dir_all(&own_files).expect("a folder");
     let mut options = ServerOptions::new(own_files);

@@ -40,7 +40,7 @@ fn mute(address: SocketAddr) -> Vec<TcpStream> {
 
 /// Sends SIGTERM, and checks that the process ends soon and successfully.
 #[track_caller]
-fn ends(serving: &mut Serving) {
+fn assert_ends_on_sigterm(serving: &mut Serving) {
     let process = Pid::from_child(&serving.child);
     let began = Instant::now();
     kill_process(process, Signal::TERM).expect("a signal");
@@ -84,7 +84,7 @@ fn a_server_serves_the_next_client() {
         let sum = session.call("rpc.test.addone", (41,));
         assert_eq!(sum.map(i64::try_from), Ok(Ok(42)));
     }
-    ends(&mut server);
+    assert_ends_on_sigterm(&mut server);
     drop(mute);
 }
 
@@ -106,7 +106,7 @@ fn a_tracker_answers_the_next_peer() {
     let more = self::mute(tracker.address);
     peer.write_all(b"\x03\x00\x00\x00[1]").expect("written");
     expect(&mut peer, b"\x01\x00\x00\x000");
-    ends(&mut tracker);
+    assert_ends_on_sigterm(&mut tracker);
     drop((mute, more));
 }
 
@@ -121,7 +121,7 @@ fn a_proxy_pairs_the_next_peers() {
     expect(&mut server, &hello("client:dev"));
     expect(&mut client, &hello("server:dev"));
     // The running session ends with the proxy.
-    ends(&mut proxy);
+    assert_ends_on_sigterm(&mut proxy);
     drop((mute, more));
 }
 
@@ -147,7 +147,7 @@ fn a_proxy_lets_the_next_peer_in_by_a_web_socket() {
     socket.send(greeting).expect("written");
     let mut client = peer(proxy.address, &hello("client:dev"));
     expect(&mut client, &hello("server:dev"));
-    ends(&mut proxy);
+    assert_ends_on_sigterm(&mut proxy);
     drop(mute);
 }
 
@@ -173,6 +173,6 @@ fn a_proxy_before_one_server_takes_no_mute_peer_to_it() {
     expect(&mut server, &hello("client:dev"));
     server.write_all(&hello("server:dev")).expect("written");
     expect(&mut client, &hello("server:dev"));
-    ends(&mut proxy);
+    assert_ends_on_sigterm(&mut proxy);
     drop(mute);
 }

@@ -96,7 +96,7 @@ impl Column {
     /// Plays the session of a seed. Returns its input and its result.
     fn session(&self, seed: u64, server: &mut ServerProcess) -> (Input, End) {
         let mut chance = Chance(seed);
-        let input = chance.one(&Input::ALL);
+        let input = chance.pick(&Input::ALL);
         let release = match (input, self.release) {
             (Input::OtherEra, 27) => 16,
             (Input::OtherEra, _) => 27,

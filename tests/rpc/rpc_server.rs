@@ -96,7 +96,7 @@ fn options(directory: &tempfile::TempDir) -> ServerOptions {
 
 impl Client {
     /// Begins a session with a server that was not started for the release.
-    fn of(release: u8) -> Client {
+    fn begin_session(release: u8) -> Client {
         Client::with(release, |_| {})
     }
 
@@ -258,11 +258,11 @@ fn block(data: u64, shape: &[i64], byte_offset: u64) -> TensorBlock {
     }
 }
 
-fn from(data: u64, shape: &[i64], offset: u64, nbytes: u64) -> Packet<'static> {
+fn copy_from_packet(data: u64, shape: &[i64], offset: u64, nbytes: u64) -> Packet<'static> {
     Packet::CopyFromRemote(CopyTarget::Block(block(data, shape, offset)), nbytes)
 }
 
-fn to<'a>(data: u64, shape: &[i64], offset: u64, bytes: &'a [u8]) -> Packet<'a> {
+fn copy_to_packet<'a>(data: u64, shape: &[i64], offset: u64, bytes: &'a [u8]) -> Packet<'a> {
     Packet::CopyToRemote(
         CopyTarget::Block(block(data, shape, offset)),
         Cow::Borrowed(bytes),

@@ -173,7 +173,7 @@ impl Peer {
 
 /// Waits until `is` returns true.
 #[track_caller]
-fn until(what: &str, mut is: impl FnMut() -> bool) {
+fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !is() {
         assert!(Instant::now() < end, "{what}");
@@ -210,8 +210,8 @@ fn two_hundred_sessions_are_served_at_once() {
         peer.add_one().expect("it is served");
         peer.end();
     }
-    until("sessions are left", || sessions(folder.path()).is_empty());
-    until("files or threads are left", || {
+    wait_until("sessions are left", || sessions(folder.path()).is_empty());
+    wait_until("files or threads are left", || {
         let (now_fds, now_threads) = server.holds();
         now_fds <= fds && now_threads <= threads
     });
@@ -302,7 +302,7 @@ fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
         peers.into_iter().for_each(Peer::end);
     };
     settle();
-    until("sessions are left", || sessions(folder).is_empty());
+    wait_until("sessions are left", || sessions(folder).is_empty());
     thread::sleep(Duration::from_millis(100));
     let (held, memory) = (plain.holds(), plain.resident());
     let (over, served) = (
@@ -349,9 +349,9 @@ fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
     let served = served.load(Ordering::SeqCst);
     assert!(served > 0 && kills > 0, "{served} sessions, {kills} kills");
     println!("{served} sessions, {kills} sessions killed");
-    until("sessions are left", || sessions(folder).is_empty());
+    wait_until("sessions are left", || sessions(folder).is_empty());
     // The tracker lists each running server once, and no requests.
-    until("the tracker still lists ended servers or requests", || {
+    wait_until("the tracker still lists ended servers or requests", || {
         summary(port).is_some_and(|summary| {
             let farm = summary.queues.iter().find(|queue| queue.key == "farm");
             summary.servers.len() == 3
@@ -365,13 +365,13 @@ fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
     assert!(next.child.wait().expect("an end").success());
     // Every server has one directory, which contains the lock.
     let mut left = Vec::new();
-    until("directories are left", || {
+    wait_until("directories are left", || {
         let entries = fs::read_dir(folder).expect("a folder").flatten();
         let count = |folder| fs::read_dir(folder).map_or(0, Iterator::count);
         left = entries.map(|entry| count(entry.path())).collect();
         left == [1; 4]
     });
-    until("files or threads are left", || {
+    wait_until("files or threads are left", || {
         let (now, before) = (plain.holds(), held);
         now.0 <= before.0 && now.1 <= before.1
     });

@@ -91,7 +91,7 @@ fn outcome(path: &Path) -> String {
     let opaque = root.walk().iter().any(|module| {
         module
             .implementation()
-            .is_some_and(|own| own.hindrance().is_some())
+            .is_some_and(|own| own.why_not_runnable().is_some())
     });
     let called = root.function("rob_f", true).unwrap().map(|function| {
         let result = function.call(()).unwrap();

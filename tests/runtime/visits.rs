@@ -19,14 +19,14 @@ fn array(items: Vec<Any>) -> Any {
 }
 
 /// Returns a list with one callback for values of a type.
-fn on(type_index: i32, function: Function) -> Any {
+fn callback_for(type_index: i32, function: Function) -> Any {
     array(vec![array(vec![type_index.into(), function.into()])])
 }
 
 fn walk(root: &Any, callback: Function) -> Result {
     let args = [
         root.clone(),
-        on(index::INT, callback),
+        callback_for(index::INT, callback),
         array(vec![]),
         0i64.into(),
     ];
@@ -53,7 +53,7 @@ fn what_nests_too_deep_is_an_error_and_no_overflow() {
     assert_eq!(error.kind(), "ValueError");
     let map = |root: Any| {
         let one_more = Function::from_typed(|value: i64| value + 1);
-        let links = on(index::INT, one_more);
+        let links = callback_for(index::INT, one_more);
         call(
             "ffi.StructuralMap",
             &[root, links, array(vec![]), 1i64.into()],
@@ -110,7 +110,12 @@ fn what_fits_the_levels_but_not_the_stack_is_an_error_and_no_overflow() {
     let no = || array(vec![]);
     let map = || {
         let one_more = Function::from_typed(|value: i64| value + 1);
-        [left.clone(), on(index::INT, one_more), no(), 1i64.into()]
+        [
+            left.clone(),
+            callback_for(index::INT, one_more),
+            no(),
+            1i64.into(),
+        ]
     };
     for kibibytes in [256, 512, 1024] {
         on_stack(kibibytes, || {
@@ -266,7 +271,7 @@ fn a_callback_may_change_the_list_that_is_walked() {
         Function::from_typed(move |_: Any| call("ffi.ListClear", std::slice::from_ref(&inside)));
     let args = [
         list.clone().into(),
-        on(index::ANY, clears),
+        callback_for(index::ANY, clears),
         array(vec![]),
         0i64.into(),
     ];
@@ -284,7 +289,7 @@ fn a_callback_may_change_the_list_that_is_walked() {
     });
     let args = [
         dict.clone().into(),
-        on(index::ANY, clears),
+        callback_for(index::ANY, clears),
         array(vec![]),
         1i64.into(),
     ];

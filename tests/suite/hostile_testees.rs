@@ -43,7 +43,7 @@ fn check(args: &[&str]) -> Value {
 }
 
 /// Returns the id, verdict and reason of every case that did not pass.
-fn wrong(report: &Value) -> Vec<(String, String, String)> {
+fn failed_cases(report: &Value) -> Vec<(String, String, String)> {
     let results = report["results"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     results
@@ -206,7 +206,7 @@ fn an_answer_costs_what_it_is_long() {
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.len() < 1 << 20, "a report of {} bytes", text.len());
     let report: Value = serde_json::from_str(&text).unwrap();
-    let reasons: Vec<String> = wrong(&report)
+    let reasons: Vec<String> = failed_cases(&report)
         .into_iter()
         .map(|(_, _, reason)| reason)
         .collect();
@@ -250,7 +250,7 @@ fn a_stray_line_is_charged_to_the_case_in_flight() {
         let body = format!("{LOOP} if [ \"${{line#*u32}}\" != \"$line\" ]; then {then}; {rest}");
         let testee = script(folder.path(), &body);
         let report = check(&[&["--impl", &testee], &cases[..]].concat());
-        let wrong = wrong(&report);
+        let wrong = failed_cases(&report);
         let ids: Vec<(&str, &str)> = wrong
             .iter()
             .map(|(id, verdict, _)| (&**id, &**verdict))
@@ -268,7 +268,7 @@ fn a_stray_line_is_charged_to_the_case_in_flight() {
 fn crashes_end_the_run_early_as_hangs_do() {
     let reasons = |args: &[&str]| -> Vec<String> {
         let report = check(&[&["--chapter", "wire"], args].concat());
-        wrong(&report)
+        failed_cases(&report)
             .into_iter()
             .map(|(_, _, reason)| reason)
             .collect()

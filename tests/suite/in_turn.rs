@@ -8,7 +8,7 @@ use std::thread;
 ///
 /// Cases compare the types, objects and devices of the process before and after. Test threads have too little stack for values that
 /// are nested up to the limit, in a build without optimization (OBJ-41).
-pub(crate) fn in_turn<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn run_serialized<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|scope| {

@@ -6,7 +6,7 @@
 // A release build has no switch.
 #![cfg(all(feature = "suite", debug_assertions))]
 
-use crate::in_turn::in_turn;
+use crate::in_turn::run_serialized;
 use crate::mutants;
 use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::{Adapter, InProcess, Reply};
@@ -19,7 +19,7 @@ use tvmspec::spec::{self, Party};
 /// Switches off every MUST with a check, one at a time.
 #[test]
 fn with_any_must_switched_off_a_case_fails() {
-    in_turn(hold_every_must);
+    run_serialized(hold_every_must);
 }
 
 /// Prints the case that notices each rule. It must belong to the rule's chapter or to a later one that builds on it.
@@ -87,7 +87,7 @@ fn is_foreign(case: &Case) -> bool {
 /// The specification states the kind of each rejection for other implementers.
 #[test]
 fn every_rejection_is_of_a_kind_that_its_rule_states() {
-    let unstated = in_turn(unstated_rejections);
+    let unstated = run_serialized(unstated_rejections);
     assert!(unstated.is_empty(), "{}", unstated.join("\n"));
 }
 
@@ -117,7 +117,7 @@ fn unstated_rejections() -> Vec<String> {
 /// Returns the verdict of a case while one rule is switched off on this thread.
 fn verdict_without(rule: Rule, case: &Case) -> Verdict {
     let args = case.request();
-    off::with(rule, || {
+    off::run_without(rule, || {
         let reply = InProcess(BuiltinTestee).call(&case.op, &args);
         judge(case, &reply).in_full(case).verdict
     })

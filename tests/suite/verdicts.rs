@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tvmspec::conformance::adapter::{Oddity, Rejection, Reply};
 use tvmspec::conformance::case::{Breach, Case, Expect, Suite};
 use tvmspec::conformance::parts::Parts;
-use tvmspec::conformance::verdict::{AnswerMismatch, Verdict, judge, same};
+use tvmspec::conformance::verdict::{AnswerMismatch, Verdict, judge, values_equal};
 use tvmspec::rule::Kind;
 
 fn case(expect: Expect) -> Case {
@@ -70,7 +70,7 @@ fn what_must_be_stated_is_missed_where_it_is_not() {
     assert_eq!(named(reject(full, None)), "fail");
     let held = |part| {
         let judgement = judge(&case, &reject([kind, None, None], None));
-        judgement.held_to(&case, part).verdict
+        judgement.require_parts(&case, part).verdict
     };
     assert_eq!(held(Parts::KIND), Verdict::Pass);
     assert!(held(Parts::OFFSET).reason().contains("without offset"));
@@ -138,12 +138,15 @@ fn findings_count_as_far_as_they_are_stated() {
 
 #[test]
 fn values_are_the_same_by_content() {
-    assert!(same(&json!({"a": 1, "b": [2]}), &json!({"b": [2], "a": 1})));
-    assert!(same(&json!(1), &json!(1.0)));
-    assert!(!same(&json!(0.0), &json!(-0.0)));
-    assert!(!same(&json!(u64::MAX), &json!(u64::MAX - 1)));
-    assert!(!same(&json!({"a": 1}), &json!({"a": 1, "b": null})));
-    assert!(!same(&json!([1, 2]), &json!([2, 1])));
+    assert!(values_equal(
+        &json!({"a": 1, "b": [2]}),
+        &json!({"b": [2], "a": 1})
+    ));
+    assert!(values_equal(&json!(1), &json!(1.0)));
+    assert!(!values_equal(&json!(0.0), &json!(-0.0)));
+    assert!(!values_equal(&json!(u64::MAX), &json!(u64::MAX - 1)));
+    assert!(!values_equal(&json!({"a": 1}), &json!({"a": 1, "b": null})));
+    assert!(!values_equal(&json!([1, 2]), &json!([2, 1])));
 }
 
 /// Returns the mismatch of `actual` with the expected answer of an operation.

@@ -1,7 +1,7 @@
 //! The cases of the chapters with unsafe code, in this process, one test for each operation: for tools that watch memory accesses.
 #![cfg(feature = "suite")]
 
-use crate::in_turn::in_turn;
+use crate::in_turn::run_serialized;
 use std::collections::BTreeSet;
 use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::{Adapter, InProcess};
@@ -18,7 +18,7 @@ fn all_pass(chapter: &str, op: &str) {
     let op = format!("{chapter}.{op}");
     let mut count = 0;
     for case in cases(&op) {
-        let verdict = in_turn(|| {
+        let verdict = run_serialized(|| {
             let reply = InProcess(BuiltinTestee).call(&case.op, &case.request());
             judge(case, &reply).in_full(case).verdict
         });

@@ -17,7 +17,7 @@ pub(crate) fn golden(name: &str) -> PathBuf {
 }
 
 /// Returns the API of `device`. Without one, prints why the test is skipped.
-pub(crate) fn here(device: Device) -> Option<&'static dyn DeviceApi> {
+pub(crate) fn device_or_skip(device: Device) -> Option<&'static dyn DeviceApi> {
     let api = match Manager::global().api(device.kind) {
         Ok(api) => api,
         Err(why) => {

@@ -30,7 +30,7 @@ impl Chance {
         (self.next() % bound as u64) as usize
     }
 
-    pub(crate) fn one<T: Clone>(&mut self, all: &[T]) -> T {
+    pub(crate) fn pick<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()
     }
 }
@@ -82,15 +82,15 @@ impl Maker {
             i64::MAX,
             i64::MIN,
         ];
-        self.chance.one(&edges)
+        self.chance.pick(&edges)
     }
 
     /// Returns a handle that the server has returned, one close to it, or an invalid one. The count of random numbers used does not
     /// depend on the known handles. Two sessions with the same seed and different servers therefore differ only in handles.
     fn handle(&mut self) -> u64 {
         let (kind, at, number) = (self.chance.below(4), self.chance.next(), self.chance.next());
-        let known = self.chance.one(&[0, 1, u64::MAX, 0x1000, 1 << 40]);
-        let offset = self.chance.one(&[0, 1, 64, 4096]);
+        let known = self.chance.pick(&[0, 1, u64::MAX, 0x1000, 1 << 40]);
+        let offset = self.chance.pick(&[0, 1, 64, 4096]);
         let seen = &lock(&self.heard.state).tokens;
         match (kind, seen.len() as u64) {
             (0, _) => number,
@@ -104,8 +104,8 @@ impl Maker {
     fn device(&mut self) -> Device {
         let kind = self
             .chance
-            .one(&[1, 1, 1, 1, 2, 4, 0, -1, 127, 128, 129, i32::MAX]);
-        Device::new(kind, self.chance.one(&[0, 0, 0, 1, -1, i32::MAX]))
+            .pick(&[1, 1, 1, 1, 2, 4, 0, -1, 127, 128, 129, i32::MAX]);
+        Device::new(kind, self.chance.pick(&[0, 0, 0, 1, -1, i32::MAX]))
     }
 
     fn text(&mut self) -> Cow<'static, [u8]> {
@@ -131,12 +131,12 @@ impl Maker {
             device: self.device(),
             dtype: Dtype::scalar(
                 self.chance.below(5) as u8,
-                self.chance.one(&[1, 8, 32, 64, 255]),
+                self.chance.pick(&[1, 8, 32, 64, 255]),
             ),
             shape: (0..dimensions).map(|_| self.int()).collect(),
             byte_offset: match self.release.minor() {
                 7 => 0,
-                _ => self.chance.one(&[0, 0, 0, 8, u64::MAX]),
+                _ => self.chance.pick(&[0, 0, 0, 8, u64::MAX]),
             },
         }
     }
@@ -150,7 +150,7 @@ impl Maker {
             5 => V::Dtype(Dtype::FLOAT32, 0),
             6 => V::Device(self.device()),
             7 => V::Tensor(self.block()),
-            8 => V::Bytes(Cow::Owned(vec![7; self.chance.one(&[0, 1, 1000, 70_000])])),
+            8 => V::Bytes(Cow::Owned(vec![7; self.chance.pick(&[0, 1, 1000, 70_000])])),
             9 => V::Module(self.handle()),
             10 => V::Function(self.handle()),
             _ => V::Str(self.text()),
@@ -163,7 +163,7 @@ impl Maker {
 
     /// Creates the arguments of a system call, or others.
     fn system_call(&mut self) -> Packet<'static> {
-        let code = self.chance.one(&[
+        let code = self.chance.pick(&[
             RpcCode::GetGlobalFunc,
             RpcCode::GetGlobalFunc,
             RpcCode::FreeHandle,
@@ -186,12 +186,12 @@ impl Maker {
         let device = V::Device(self.device());
         let args = match code {
             RpcCode::GetGlobalFunc => {
-                vec![V::Str(Cow::Borrowed(self.chance.one(&NAMES).as_bytes()))]
+                vec![V::Str(Cow::Borrowed(self.chance.pick(&NAMES).as_bytes()))]
             }
             RpcCode::FreeHandle if self.release.minor() < 21 => {
                 vec![
                     V::Handle(self.handle()),
-                    V::Int(self.chance.one(&[8, 9, 10, 13, 99])),
+                    V::Int(self.chance.pick(&[8, 9, 10, 13, 99])),
                 ]
             }
             RpcCode::FreeHandle => vec![V::Handle(self.handle())],
@@ -199,7 +199,7 @@ impl Maker {
             RpcCode::DevAllocData => vec![
                 V::Device(Device::CPU),
                 V::Int(self.int()),
-                V::Int(self.chance.one(&[64, 1, 0, 3, -1, 4096])),
+                V::Int(self.chance.pick(&[64, 1, 0, 3, -1, 4096])),
                 V::Dtype(Dtype::FLOAT32, 0),
             ],
             RpcCode::CopyAmongRemote => vec![
@@ -221,13 +221,13 @@ impl Maker {
         match self.chance.below(16) {
             0 => Packet::KeepAlive,
             1 => Packet::InitServer(
-                Cow::Borrowed(self.chance.one(&[b"0.8.0", b"0.9.0"])),
+                Cow::Borrowed(self.chance.pick(&[b"0.8.0", b"0.9.0"])),
                 self.values(),
             ),
             2..6 => Packet::CallFunc(self.handle(), self.values()),
             6 => Packet::CopyFromRemote(CopyTarget::Block(self.block()), self.int() as u64),
             7 => {
-                let content = vec![9; self.chance.one(&[0, 1, 64, 4096, 70_000])];
+                let content = vec![9; self.chance.pick(&[0, 1, 64, 4096, 70_000])];
                 Packet::CopyToRemote(CopyTarget::Block(self.block()), Cow::Owned(content))
             }
             _ => self.system_call(),
@@ -247,7 +247,7 @@ impl Maker {
             let at = self.chance.below(bytes.len());
             match self.chance.below(4) {
                 0 => bytes[at] ^= 1 << self.chance.below(8),
-                1 => bytes[at] = self.chance.one(&[0, 0x7f, 0x80, 0xff]),
+                1 => bytes[at] = self.chance.pick(&[0, 0x7f, 0x80, 0xff]),
                 2 => bytes.truncate(at),
                 _ => bytes.insert(at, self.chance.next() as u8),
             }
@@ -282,16 +282,16 @@ impl Maker {
         ];
         let wrong_magic = self.chance.below(4) == 0;
         let magic = if wrong_magic {
-            self.chance.one(&magics)
+            self.chance.pick(&magics)
         } else {
             Hello::MAGIC
         };
-        let key = self.chance.one(&keys);
+        let key = self.chance.pick(&keys);
         let own = key.len() as i32;
         let length = match self.chance.below(3) {
             0 => self
                 .chance
-                .one(&[-1, i32::MIN, 0, own - 1, own + 1, 4097, i32::MAX]),
+                .pick(&[-1, i32::MIN, 0, own - 1, own + 1, 4097, i32::MAX]),
             _ => own,
         };
         let mut bytes = [magic.to_le_bytes(), length.to_le_bytes()].concat();

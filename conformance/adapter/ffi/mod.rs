@@ -72,7 +72,7 @@ impl Ffi {
             libraries,
             generator: generator.map(str::to_owned),
         }));
-        let api = Box::leak(Box::new(FfiApi::of(runtime)?));
+        let api = Box::leak(Box::new(FfiApi::from_runtime(runtime)?));
         Ok(Ffi { api })
     }
 }

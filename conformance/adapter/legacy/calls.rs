@@ -201,5 +201,5 @@ unsafe extern "C-unwind" fn delete_exported(
     // SAFETY: there is one argument, and each has a code.
     let code = unsafe { *codes };
     // SAFETY: the result is that of this callback.
-    unsafe { api.give(result, (value, code)) }
+    unsafe { api.set_result(result, (value, code)) }
 }

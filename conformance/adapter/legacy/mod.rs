@@ -76,19 +76,20 @@ impl Legacy {
             libraries,
             generator: generator.map(str::to_owned),
         };
-        if Transition::is(&libraries) {
+        if Transition::is_release_0_21(&libraries) {
             let lacks = || format!("{name} is not a runtime of 0.21: a function is missing");
             let runtime = Box::leak(Box::new(Transition::new(libraries).ok_or_else(lacks)?));
             return Ok(Legacy {
                 stands: RuntimeReleases::TRANSITION,
-                api: Box::leak(Box::new(LegacyApi::of(runtime)?)),
+                api: Box::leak(Box::new(LegacyApi::from_runtime(runtime)?)),
                 name,
             });
         }
         let runtime = Box::leak(Box::new(libraries));
-        let api: &'static LegacyApi = Box::leak(Box::new(LegacyApi::of(runtime)?));
+        let api: &'static LegacyApi = Box::leak(Box::new(LegacyApi::from_runtime(runtime)?));
         Ok(Legacy {
-            stands: RuntimeReleases::of(api, release).map_err(|why| format!("{name}: {why}"))?,
+            stands: RuntimeReleases::detect(api, release)
+                .map_err(|why| format!("{name}: {why}"))?,
             name,
             api,
         })

@@ -33,7 +33,7 @@ pub(super) fn walk(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply
         )));
     }
     of_this_layout(api, args)?;
-    let root = own_version(around(api, &bytes(args)?))?;
+    let root = own_version(load_blob(api, &bytes(args)?))?;
     Ok(Reply::Shown {
         view: "kinds".to_owned(),
         value: kinds_below(api, &root)?,
@@ -57,7 +57,7 @@ pub(in crate::conformance) fn kinds_below(
         let kind = kind_of(api, module)?;
         let mut places = Vec::new();
         for import in imports(api, module)? {
-            let known = place(&below, &import).map(|at| at + 1);
+            let known = module_position(&below, &import).map(|at| at + 1);
             let known = known.or((import.handle() == root.handle()).then_some(0));
             places.push(known.unwrap_or_else(|| {
                 below.push(import);
@@ -94,7 +94,7 @@ pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply
     let before = api.global(&loader_of(row))?;
     let loader = api.function(load_row, api)?;
     api.register(&loader_of(row), &loader, true)?;
-    let root = around(api, &framed(&body));
+    let root = load_blob(api, &framed(&body));
     // Restored before anything can fail, because the loader is shared by the process.
     match before {
         Some(before) => api.register(&loader_of(row), &before, true)?,
@@ -107,7 +107,7 @@ pub(super) fn import_tree(api: &'static LegacyApi, args: &Value) -> Result<Reply
         let imports = imports(api, row)?;
         Ok(imports
             .iter()
-            .map(|import| place(&rows, import))
+            .map(|import| module_position(&rows, import))
             .collect::<Vec<_>>())
     });
     Ok(Reply::Shown {
@@ -133,7 +133,7 @@ unsafe extern "C-unwind" fn load_row(
     let api: &'static LegacyApi = unsafe { &*this.cast::<LegacyApi>() };
     let Ok(module) = empty(api) else { return -1 };
     // SAFETY: the result of this callback.
-    let code = unsafe { api.give(result, module.arg()) };
+    let code = unsafe { api.set_result(result, module.arg()) };
     ROWS.with_borrow_mut(|rows| rows.push(module));
     code
 }
@@ -169,7 +169,7 @@ pub(in crate::conformance) fn stored(
     body.extend_from_slice(&(kind.len() as u64).to_le_bytes());
     body.extend_from_slice(kind.as_bytes());
     body.extend_from_slice(payload);
-    let root = own_version(around(api, &framed(&body)))?;
+    let root = own_version(load_blob(api, &framed(&body)))?;
     let mut list = imports(api, &root)?;
     match (list.pop(), list.len()) {
         (Some(module), 0) => Ok(module),
@@ -208,7 +208,7 @@ pub(super) fn import(api: &'static LegacyApi, args: &Value) -> Result<Reply, Rep
         let imports = imports(api, module)?;
         Ok(imports
             .iter()
-            .map(|import| place(&modules, import))
+            .map(|import| module_position(&modules, import))
             .collect::<Vec<_>>())
     });
     Ok(Reply::Ok {
@@ -296,7 +296,7 @@ fn framed(body: &[u8]) -> Vec<u8> {
 }
 
 /// Loads a library that contains `blob`, and returns its module.
-fn around(api: &'static LegacyApi, blob: &[u8]) -> Result<LegacyValue, Reply> {
+fn load_blob(api: &'static LegacyApi, blob: &[u8]) -> Result<LegacyValue, Reply> {
     let naming = naming(api);
     let context = context_symbol(layout(api));
     library(api, |path| {
@@ -343,7 +343,7 @@ fn imports(api: &'static LegacyApi, module: &LegacyValue) -> Result<Vec<LegacyVa
 }
 
 /// Returns the position of a module in a list. Two handles mean the same module if they are equal.
-fn place(modules: &[LegacyValue], module: &LegacyValue) -> Option<usize> {
+fn module_position(modules: &[LegacyValue], module: &LegacyValue) -> Option<usize> {
     let mut known = modules.iter();
     known.position(|known| known.handle() == module.handle())
 }

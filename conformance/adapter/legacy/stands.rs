@@ -51,7 +51,7 @@ impl RuntimeReleases {
     };
 
     /// Returns the range for the features of the runtime and the release that the user states.
-    pub(super) fn of(
+    pub(super) fn detect(
         api: &'static LegacyApi,
         named: Option<Release>,
     ) -> Result<RuntimeReleases, String> {
@@ -59,15 +59,18 @@ impl RuntimeReleases {
             .into_iter()
             .filter_map(|sign| Some((sign, sign.is_shown(api)?)))
             .collect();
-        RuntimeReleases::between(&shown, named)
+        RuntimeReleases::matching_signs(&shown, named)
     }
 
     /// Returns the releases that match every sign, or the named release unless a sign contradicts it.
-    fn between(shown: &[(Sign, bool)], named: Option<Release>) -> Result<RuntimeReleases, String> {
+    fn matching_signs(
+        shown: &[(Sign, bool)],
+        named: Option<Release>,
+    ) -> Result<RuntimeReleases, String> {
         let agrees = |release: &Release| {
             shown
                 .iter()
-                .all(|(sign, there)| sign.of(*release) == *there)
+                .all(|(sign, there)| sign.covers(*release) == *there)
         };
         // The matching releases may have gaps. The first and the last one bound the range.
         let mut left = Release::all()
@@ -80,11 +83,11 @@ impl RuntimeReleases {
         });
         match (shows, named) {
             (None, None) => Ok(RuntimeReleases::ANY),
-            (Some(shows), None) => Ok(shows.settled()),
+            (Some(shows), None) => Ok(shows.mark_certain()),
             (Some(shows), Some(named)) if !(shows.first..=shows.last).contains(&named) => {
                 let against = shown
                     .iter()
-                    .filter(|(sign, there)| sign.of(named) != *there);
+                    .filter(|(sign, there)| sign.covers(named) != *there);
                 let against: Vec<String> =
                     against.map(|(sign, there)| sign.describe(*there)).collect();
                 Err(format!("it is not of {named}: {}", against.join("; ")))
@@ -98,7 +101,7 @@ impl RuntimeReleases {
     }
 
     /// Marks a range with only one release as certain.
-    fn settled(self) -> RuntimeReleases {
+    fn mark_certain(self) -> RuntimeReleases {
         if self.first == self.last {
             RuntimeReleases {
                 known: Certainty::Exactly,
@@ -244,7 +247,7 @@ impl Sign {
     }
 
     /// Returns whether `release` has the feature.
-    fn of(self, release: Release) -> bool {
+    fn covers(self, release: Release) -> bool {
         (self.since..=self.until).contains(&release.minor())
     }
 

@@ -25,7 +25,7 @@ pub(super) fn decode(
     let form = args.get("form").and_then(Value::as_str);
     let file = match form {
         None | Some("params") => bytes(args)?,
-        Some("tensor") => alone(&bytes(args)?),
+        Some("tensor") => wrap_record(&bytes(args)?),
         Some(form) => {
             return Err(unsupported(format!(
                 "the runtime reads `{form}` only inside other files"
@@ -59,7 +59,7 @@ pub(super) fn decode(
 }
 
 /// Creates a parameter file of one tensor with the name `x`.
-fn alone(record: &[u8]) -> Vec<u8> {
+fn wrap_record(record: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     // TEN-41: the magic, a reserved word, the number of names, and the length of the name.
     for word in [Params::MAGIC, 0, 1, 1] {

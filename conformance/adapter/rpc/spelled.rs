@@ -23,7 +23,7 @@ pub(super) struct Spelled {
 }
 
 /// Checks the spelling without connecting.
-pub(super) fn spelled(scheme: &str, text: &str) -> Result<Spelled, String> {
+pub(super) fn parse_address(scheme: &str, text: &str) -> Result<Spelled, String> {
     // Split from the end, because a key may contain an `@`, and a release cannot.
     let (text, release) = match text.rsplit_once('@') {
         None => (text, None),

@@ -172,7 +172,7 @@ fn queue(stream: Stream) -> &'static str {
 struct NoMemory;
 
 /// Returns the failure of every call for memory.
-fn none<T>() -> Result<T> {
+fn reject_memory_call<T>() -> Result<T> {
     Err(absent("these devices have no memory"))
 }
 
@@ -187,11 +187,11 @@ impl DeviceApi for NoMemory {
     }
 
     fn alloc(&self, _: Device, _: usize, _: usize, _: Dtype) -> Result<Space> {
-        none()
+        reject_memory_call()
     }
 
     unsafe fn free(&self, _: Device, _: Space) -> Result<()> {
-        none()
+        reject_memory_call()
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {

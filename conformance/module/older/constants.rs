@@ -109,7 +109,7 @@ pub(in crate::conformance) fn constants(
         symbols.push((name, jump(body)));
         symbols.push((function, jump(NUMBERS[1])));
     }
-    let written = LibraryFile::of(&symbols, &[])?;
+    let written = LibraryFile::from_symbols(&symbols, &[])?;
     api.import(&root, &load(api, &written)?)?;
     PASSED_BY.set(Some(api));
     PASSED.take();

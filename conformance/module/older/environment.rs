@@ -42,7 +42,7 @@ fn environment_steps(
         let body = body.ok_or_else(|| unsupported("functions here return numbers up to 7"))?;
         symbols.push((name, jump(*body)));
     }
-    let written = LibraryFile::of(&symbols, &[])?;
+    let written = LibraryFile::from_symbols(&symbols, &[])?;
     let root = load(api, &written)?;
     let context = written.slot(CONTEXT)?;
     let mut found = Vec::new();
@@ -71,7 +71,7 @@ fn environment_steps(
         if let Some(name) = step.get("lookup").and_then(Value::as_str) {
             let name = c_text(&format!("{prefix}{name}"));
             // SAFETY: `root` keeps the library, and the runtime wrote its context there.
-            found.push(match unsafe { api.looked_up(context, &name) } {
+            found.push(match unsafe { api.look_up_import(context, &name) } {
                 Ok(function) => json!(api.call(&function, &[])?.int()),
                 Err(Reply::Reject(_)) => json!("missing"),
                 Err(other) => return Err(other),
@@ -99,5 +99,5 @@ unsafe extern "C-unwind" fn give_number(
     // SAFETY: it was created with a `NumberFunction`, which is never freed.
     let this = unsafe { &*this.cast::<NumberFunction>() };
     // SAFETY: the result belongs to this callback.
-    unsafe { this.api.give(result, int_arg(this.number as i64)) }
+    unsafe { this.api.set_result(result, int_arg(this.number as i64)) }
 }

@@ -14,7 +14,7 @@ use super::library_file::LibraryFile;
 use crate::conformance::adapter::legacy::modules;
 use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::ffi::{
-    Reply, accepted, bytes, c_text, fresh_prefix, seen, unsupported,
+    Reply, accepted, bytes, c_text, fresh_prefix, unsupported, view_reply,
 };
 use crate::conformance::runtime::legacy::{
     LegacyApi, LegacyArg, LegacyValue, int_arg, null_arg, text_arg,
@@ -86,7 +86,7 @@ fn numbers(api: &'static LegacyApi, functions: &[(String, usize)]) -> Result<Leg
         let body = body.ok_or_else(|| unsupported("functions here return numbers up to 7"))?;
         symbols.push((name, jump(*body)));
     }
-    load(api, &LibraryFile::of(&symbols, &[])?)
+    load(api, &LibraryFile::from_symbols(&symbols, &[])?)
 }
 
 /// Reads the functions and numbers of an object in the request.
@@ -118,7 +118,7 @@ pub(in crate::conformance) fn open(api: &'static LegacyApi, args: &Value) -> Res
         .flatten()
         .map(|call| returned(api, &root, call));
     let results = results.collect::<Result<Vec<Value>, Reply>>()?;
-    seen(
+    view_reply(
         "opened",
         json!({"modules": shown, "found": found, "results": results}),
     )
@@ -219,7 +219,7 @@ pub(in crate::conformance) fn symbols(
     });
     let data: Vec<(&str, Vec<u8>)> = data.collect();
     let data: Vec<(&str, &[u8])> = data.iter().map(|(name, text)| (*name, &**text)).collect();
-    let written = LibraryFile::of(&symbols, &data)?;
+    let written = LibraryFile::from_symbols(&symbols, &data)?;
     let module = load(api, &written)?;
     let name = value.get("name").and_then(Value::as_str).unwrap_or("f");
     let found = match api.function_of(&module, name, false)? {
@@ -236,7 +236,7 @@ pub(in crate::conformance) fn symbols(
         }
     }
     filled.sort_unstable();
-    seen("function", json!({"function": found, "slots": filled}))
+    view_reply("function", json!({"function": found, "slots": filled}))
 }
 
 /// Runs `module.life`: returns whether the library stays loaded while a function of it exists, and no longer.
@@ -244,7 +244,7 @@ pub(in crate::conformance) fn life(api: &'static LegacyApi, args: &Value) -> Res
     if texts(args.pointer("/value/globals")).next().is_some() {
         return Err(unsupported("modules of this interface have no globals"));
     }
-    let written = LibraryFile::of(
+    let written = LibraryFile::from_symbols(
         &[("f", jump(NUMBERS[0])), (CONTEXT, SymbolContent::Slot)],
         &[],
     )?;
@@ -304,5 +304,5 @@ pub(in crate::conformance) fn system(
             number.ok().and_then(|number| known.get(number))
         }
     };
-    seen("entry", json!(found))
+    view_reply("entry", json!(found))
 }

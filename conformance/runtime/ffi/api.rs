@@ -101,8 +101,10 @@ pub(in crate::conformance) struct FfiApi {
 
 impl FfiApi {
     /// Returns the interface of a runtime, or the name of a missing function.
-    pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<FfiApi, String> {
-        FfiApi::found(runtime).map_err(|lacks| {
+    pub(in crate::conformance) fn from_runtime(
+        runtime: &'static dyn Runtime,
+    ) -> Result<FfiApi, String> {
+        FfiApi::look_up_functions(runtime).map_err(|lacks| {
             let name = runtime.name();
             let hint = match runtime.symbol("TVMFFIFunctionCall") {
                 Some(_) => ". A runtime of 0.21 is judged as legacy:LIB",
@@ -113,7 +115,7 @@ impl FfiApi {
     }
 
     /// Looks up every function by its name. Those that all releases since 0.22 have must exist.
-    fn found(runtime: &'static dyn Runtime) -> Result<FfiApi, String> {
+    fn look_up_functions(runtime: &'static dyn Runtime) -> Result<FfiApi, String> {
         let version: unsafe extern "C" fn(*mut [u32; 3]) = symbol!(runtime, "TVMFFIGetVersion");
         let mut numbers = [0; 3];
         // SAFETY: the function writes three u32.
@@ -151,8 +153,8 @@ impl FfiApi {
     }
 
     /// Returns the function that the runtime provides only for the suite, if it does.
-    pub(in crate::conformance) fn brought(&'static self, name: &str) -> Option<OwnedValue> {
-        let function = self.runtime.brought(name)?;
+    pub(in crate::conformance) fn suite_function(&'static self, name: &str) -> Option<OwnedValue> {
+        let function = self.runtime.suite_function(name)?;
         Some(self.object(index::FUNCTION, function.cast()))
     }
 

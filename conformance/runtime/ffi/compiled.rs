@@ -14,7 +14,7 @@ impl FfiApi {
     /// # Safety
     ///
     /// The runtime wrote `context` into a library that is still loaded.
-    pub(in crate::conformance) unsafe fn looked_up(
+    pub(in crate::conformance) unsafe fn look_up_import(
         &'static self,
         context: RawHandle,
         name: &CStr,
@@ -28,7 +28,7 @@ impl FfiApi {
     }
 
     /// Initializes the handle in `place` once; `None` if the runtime has no function for it.
-    pub(in crate::conformance) fn once(
+    pub(in crate::conformance) fn init_handle_once(
         &self,
         place: &mut RawHandle,
         body: unsafe extern "C" fn(*mut RawHandle) -> c_int,

@@ -82,7 +82,7 @@ impl Compiler for &'static FfiApi {
 
     /// Returns the bytes of a tensor, the form in which a packed module is returned.
     fn tensor(&self, value: &OwnedValue) -> Result<Vec<u8>, Reply> {
-        stored_bytes(&tensors::shown(value)?)
+        stored_bytes(&tensors::tensor_to_json(value)?)
     }
 }
 

@@ -34,7 +34,7 @@ pub(in crate::conformance) fn accepted(value: Value) -> Result<Reply, Reply> {
 }
 
 /// Creates an answer that is the part of the value named by `view`.
-pub(in crate::conformance) fn seen(view: &str, value: Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn view_reply(view: &str, value: Value) -> Result<Reply, Reply> {
     Ok(Reply::Shown {
         view: view.to_owned(),
         value,
@@ -67,7 +67,7 @@ pub(in crate::conformance) fn fresh_prefix() -> String {
 
 /// Locks the state that a process has only once (names of the registry, loaders, custom types), so that one case at a time changes
 /// it.
-pub(in crate::conformance) fn alone() -> MutexGuard<'static, ()> {
+pub(in crate::conformance) fn lock_process_state() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }

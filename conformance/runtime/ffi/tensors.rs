@@ -2,7 +2,7 @@
 
 use super::api::FfiApi;
 use super::owned::{OwnedValue, bytes_arg, int_arg};
-use super::{Reply, accepted, bytes, seen, unsupported};
+use super::{Reply, accepted, bytes, unsupported, view_reply};
 use crate::conformance::adapter::library;
 use crate::conformance::runtime::aligned::AlignedLine;
 use crate::conformance::runtime::number::{number_or, numbers_in};
@@ -19,7 +19,7 @@ pub(in crate::conformance) fn dtype_parse(
     api: &'static FfiApi,
     args: &Value,
 ) -> Result<Reply, Reply> {
-    of_this_release(args)?;
+    require_current_release(args)?;
     let text = args.get("value").and_then(Value::as_str);
     let dtype = api.dtype(text.ok_or_else(|| unsupported("`value` is not a text"))?)?;
     Ok(Reply::Ok {
@@ -33,16 +33,16 @@ pub(in crate::conformance) fn dtype_text(
     api: &'static FfiApi,
     args: &Value,
 ) -> Result<Reply, Reply> {
-    of_this_release(args)?;
+    require_current_release(args)?;
     let three: Option<Vec<u64>> = args
         .get("value")
         .and_then(Value::as_array)
         .and_then(|three| three.iter().map(Value::as_u64).collect());
     let dtype = match three.as_deref() {
         Some([code, bits, lanes]) => Dtype {
-            code: u8::try_from(*code).map_err(wrong)?,
-            bits: u8::try_from(*bits).map_err(wrong)?,
-            lanes: u16::try_from(*lanes).map_err(wrong)?,
+            code: u8::try_from(*code).map_err(unsupported_number)?,
+            bits: u8::try_from(*bits).map_err(unsupported_number)?,
+            lanes: u16::try_from(*lanes).map_err(unsupported_number)?,
         },
         _ => return Err(unsupported("`value` is not [code, bits, lanes]")),
     };
@@ -54,7 +54,7 @@ pub(in crate::conformance) fn dtype_text(
 
 /// Reads a parameter file and returns its tensors. A tensor record is put into such a file.
 pub(in crate::conformance) fn decode(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
-    let alone = is_alone(args)?;
+    let alone = is_tensor_record(args)?;
     let mut file = bytes(args)?;
     if alone {
         file.splice(..0, before_record());
@@ -68,9 +68,9 @@ pub(in crate::conformance) fn decode(api: &'static FfiApi, args: &Value) -> Resu
         // The iterator takes a command: 0 for the key, 1 for the value, 2 to advance.
         let name = api.call(&next, &[int_arg(0)])?;
         let tensor = api.call(&next, &[int_arg(1)])?;
-        let shown = shown(&tensor)?;
+        let shown = tensor_to_json(&tensor)?;
         if alone {
-            return seen("tensor", shown);
+            return view_reply("tensor", shown);
         }
         tensors.insert(name.text().unwrap_or_default(), shown);
         if place + 1 < size {
@@ -80,7 +80,7 @@ pub(in crate::conformance) fn decode(api: &'static FfiApi, args: &Value) -> Resu
     if alone {
         return accepted(json!({"tensors": 0}));
     }
-    seen("tensors", Value::Object(tensors))
+    view_reply("tensors", Value::Object(tensors))
 }
 
 /// Returns the bytes of a parameter file before its only record, which has the name `x`.
@@ -90,11 +90,11 @@ fn before_record() -> Vec<u8> {
 }
 
 /// Returns a tensor as JSON, with its type as numbers, because the text of a type is tested by `tensor.dtype_text`.
-pub(in crate::conformance) fn shown(tensor: &OwnedValue) -> Result<Value, Reply> {
+pub(in crate::conformance) fn tensor_to_json(tensor: &OwnedValue) -> Result<Value, Reply> {
     let described = tensor
         .dltensor()
         .ok_or_else(|| unsupported("the loaded value is not a tensor"))?;
-    let rank = usize::try_from(described.ndim).map_err(wrong)?;
+    let rank = usize::try_from(described.ndim).map_err(unsupported_number)?;
     let shape = match rank {
         0 => &[][..],
         // SAFETY: a tensor has an extent for each dimension.
@@ -127,12 +127,12 @@ pub(in crate::conformance) fn shown(tensor: &OwnedValue) -> Result<Value, Reply>
 
 /// Writes the parameter file of named tensors.
 pub(in crate::conformance) fn encode(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
-    if is_alone(args)? {
+    if is_tensor_record(args)? {
         return encode_alone(api, args);
     }
     let mut held = Vec::new();
     for tensor in library::tensors(args).map_err(unsupported)? {
-        on_cpu(tensor)?;
+        require_cpu(tensor)?;
         held.push(api.text(library::name(tensor).unwrap_or_default())?);
         held.push(api.tensor(managed(tensor)?)?);
     }
@@ -151,7 +151,7 @@ pub(in crate::conformance) fn encode(api: &'static FfiApi, args: &Value) -> Resu
 /// Returns the record in a parameter file of one tensor.
 fn encode_alone(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
     let tensor = args.get("value").unwrap_or(&Value::Null);
-    on_cpu(tensor)?;
+    require_cpu(tensor)?;
     let parts = ["dtype", "shape", "data", "device"];
     let mut keys = tensor.as_object().into_iter().flat_map(Map::keys);
     if keys.any(|key| !parts.contains(&key.as_str())) {
@@ -171,7 +171,7 @@ fn encode_alone(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
 }
 
 /// Checks that a tensor for a runtime is on the CPU, because it is created in the memory of this process.
-fn on_cpu(tensor: &Value) -> Result<(), Reply> {
+fn require_cpu(tensor: &Value) -> Result<(), Reply> {
     match tensor.get("device") {
         Some(device) if *device != json!([1, 0]) => {
             Err(unsupported("tensors are made on the CPU only"))
@@ -181,7 +181,7 @@ fn on_cpu(tensor: &Value) -> Result<(), Reply> {
 }
 
 /// Creates a tensor of a form `{dtype, shape, data}`.
-pub(in crate::conformance) fn made(
+pub(in crate::conformance) fn make_tensor(
     api: &'static FfiApi,
     form: &Value,
 ) -> Result<OwnedValue, Reply> {
@@ -194,7 +194,7 @@ pub(in crate::conformance) fn zeros(
     shape: &Value,
 ) -> Result<OwnedValue, Reply> {
     let count: i64 = numbers_in(shape)?.iter().product();
-    let data = vec![0; usize::try_from(count).map_err(wrong)? * 4];
+    let data = vec![0; usize::try_from(count).map_err(unsupported_number)? * 4];
     let data = BASE64_STANDARD.encode(data);
     let tensor = json!({"dtype": "float32", "shape": shape, "data": data});
     Ok(api.tensor(managed(&tensor)?)?)
@@ -341,7 +341,7 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
             dl_tensor: DLTensor {
                 data: std::ptr::null_mut(),
                 device: Device::CPU,
-                ndim: i32::try_from(shape.len()).map_err(wrong)?,
+                ndim: i32::try_from(shape.len()).map_err(unsupported_number)?,
                 dtype: api.dtype("float32")?,
                 shape: std::ptr::null_mut(),
                 strides: std::ptr::null_mut(),
@@ -385,8 +385,8 @@ pub(in crate::conformance) fn dlpack(api: &'static FfiApi, args: &Value) -> Resu
 }
 
 /// Returns whether a case uses a tensor record and not a parameter file.
-fn is_alone(args: &Value) -> Result<bool, Reply> {
-    of_this_release(args)?;
+fn is_tensor_record(args: &Value) -> Result<bool, Reply> {
+    require_current_release(args)?;
     match args.get("form").and_then(Value::as_str) {
         None | Some("params") => Ok(false),
         Some("tensor") => Ok(true),
@@ -397,7 +397,7 @@ fn is_alone(args: &Value) -> Result<bool, Reply> {
 }
 
 /// Rejects a case for the behaviour of an older release.
-fn of_this_release(args: &Value) -> Result<(), Reply> {
+fn require_current_release(args: &Value) -> Result<(), Reply> {
     let named = args.get("release").and_then(Value::as_str);
     match named.and_then(|name| name.parse::<Release>().ok()) {
         Some(release) if release < Release::of(22) => Err(unsupported(format!(
@@ -408,6 +408,6 @@ fn of_this_release(args: &Value) -> Result<(), Reply> {
 }
 
 /// Returns the reply for a number of the case that this interface cannot pass.
-fn wrong(error: impl std::fmt::Display) -> Reply {
+fn unsupported_number(error: impl std::fmt::Display) -> Reply {
     unsupported(error.to_string())
 }

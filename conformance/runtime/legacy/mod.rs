@@ -65,8 +65,10 @@ pub(in crate::conformance) struct LegacyApi {
 
 impl LegacyApi {
     /// Returns the interface of a runtime, or the name of a missing function.
-    pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<LegacyApi, String> {
-        LegacyApi::found(runtime).map_err(|lacks| {
+    pub(in crate::conformance) fn from_runtime(
+        runtime: &'static dyn Runtime,
+    ) -> Result<LegacyApi, String> {
+        LegacyApi::look_up_functions(runtime).map_err(|lacks| {
             format!(
                 "{} is not a TVM runtime of 0.20 or before: {lacks}",
                 runtime.name()
@@ -75,7 +77,7 @@ impl LegacyApi {
     }
 
     /// Looks up every function by its name. Those that all releases from 0.7 on have must exist.
-    fn found(runtime: &'static dyn Runtime) -> Result<LegacyApi, String> {
+    fn look_up_functions(runtime: &'static dyn Runtime) -> Result<LegacyApi, String> {
         // FUN-25: the functions for Python errors were added in 0.14; before that there is no error object.
         let frontend = (|| {
             Some(Frontend {
@@ -114,9 +116,9 @@ impl LegacyApi {
     }
 
     /// Returns the function that the runtime provides only for the suite, if it does.
-    pub(in crate::conformance) fn brought(&'static self, name: &str) -> Option<LegacyValue> {
-        let function = self.runtime.brought(name)?;
-        Some(self.held(function.cast(), code::FUNCTION))
+    pub(in crate::conformance) fn suite_function(&'static self, name: &str) -> Option<LegacyValue> {
+        let function = self.runtime.suite_function(name)?;
+        Some(self.owned_handle(function.cast(), code::FUNCTION))
     }
 
     /// Returns whether the runtime has this symbol.
@@ -130,7 +132,7 @@ impl LegacyApi {
         // SAFETY: two NUL-terminated strings and an out pointer.
         let code = unsafe { (self.load)(path.as_ptr(), c"so".as_ptr(), &raw mut module) };
         self.check(code)?;
-        Ok(self.held(module, code::MODULE))
+        Ok(self.owned_handle(module, code::MODULE))
     }
 
     /// Imports `module` into `into`.
@@ -161,7 +163,7 @@ impl LegacyApi {
             )
         };
         self.check(code)?;
-        Ok((!function.is_null()).then(|| self.held(function, code::FUNCTION)))
+        Ok((!function.is_null()).then(|| self.owned_handle(function, code::FUNCTION)))
     }
 
     /// Returns what compiled code of the module with this context finds under a name. The module keeps it alive.
@@ -169,7 +171,7 @@ impl LegacyApi {
     /// # Safety
     ///
     /// The runtime wrote `context` into a library that is still loaded.
-    pub(in crate::conformance) unsafe fn looked_up(
+    pub(in crate::conformance) unsafe fn look_up_import(
         &'static self,
         context: RawHandle,
         name: &CStr,
@@ -179,7 +181,9 @@ impl LegacyApi {
         // pointer.
         self.check(unsafe { (self.look_up)(context, name.as_ptr(), &raw mut function) })?;
         // Borrowed: the module keeps the function, and freeing it would drop a reference that does not belong to the caller.
-        Ok(ManuallyDrop::new(self.held(function, code::FUNCTION)))
+        Ok(ManuallyDrop::new(
+            self.owned_handle(function, code::FUNCTION),
+        ))
     }
 
     /// Makes `address` a symbol of the system library.
@@ -200,7 +204,7 @@ impl LegacyApi {
         let mut function = ptr::null_mut();
         // SAFETY: a NUL-terminated string and an out pointer.
         self.check(unsafe { (self.functions.find)(c_text(name).as_ptr(), &raw mut function) })?;
-        Ok((!function.is_null()).then(|| self.held(function, code::FUNCTION)))
+        Ok((!function.is_null()).then(|| self.owned_handle(function, code::FUNCTION)))
     }
 
     /// Calls the global function `name`; unsupported if the runtime has none.
@@ -269,7 +273,7 @@ impl LegacyApi {
                 &raw mut array,
             )
         })?;
-        Ok(self.held(array, code::NDARRAY))
+        Ok(self.owned_handle(array, code::NDARRAY))
     }
 
     /// Creates a function from a callback. `this` must live as long as the process.
@@ -282,7 +286,7 @@ impl LegacyApi {
         let this = ptr::from_ref(this).cast_mut().cast();
         // SAFETY: a callback, its context, and memory for the result.
         self.check(unsafe { (self.functions.create)(body, this, None, &raw mut function) })?;
-        Ok(self.held(function, code::FUNCTION))
+        Ok(self.owned_handle(function, code::FUNCTION))
     }
 
     /// Registers a global function, and replaces an existing one if `over` is set (FUN-22).
@@ -319,7 +323,7 @@ impl LegacyApi {
     /// # Safety
     ///
     /// `result` is the result handle of a callback that is running.
-    pub(in crate::conformance) unsafe fn give(
+    pub(in crate::conformance) unsafe fn set_result(
         &self,
         result: RawHandle,
         (mut value, mut code): LegacyArg,
@@ -366,7 +370,7 @@ impl LegacyApi {
     }
 
     /// Returns the owner of one reference of a handle.
-    fn held(&'static self, v_handle: RawHandle, code: c_int) -> LegacyValue {
+    fn owned_handle(&'static self, v_handle: RawHandle, code: c_int) -> LegacyValue {
         LegacyValue {
             value: TVMValue { v_handle },
             code,

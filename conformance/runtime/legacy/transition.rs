@@ -25,7 +25,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
-use values::{HEADER, borrowed, content, returned, view, without_nul};
+use values::{HEADER, content, to_legacy_argument, to_legacy_result, view, without_nul};
 
 type SafeCall = unsafe extern "C" fn(RawHandle, *const RawAny, c_int, *mut RawAny) -> c_int;
 
@@ -61,7 +61,7 @@ pub(in crate::conformance) struct Transition(Libraries);
 impl Transition {
     /// Returns whether these are libraries of 0.21. They call functions as tvm-ffi does, and have no function that decrements a
     /// reference count.
-    pub(in crate::conformance) fn is(libraries: &Libraries) -> bool {
+    pub(in crate::conformance) fn is_release_0_21(libraries: &Libraries) -> bool {
         let has = |name: &str| libraries.symbol(name).is_some();
         has("TVMFFIFunctionCall") && !has("TVMFuncCall") && !has("TVMFFIObjectDecRef")
     }
@@ -98,7 +98,7 @@ impl Runtime for Transition {
         let address = match name {
             "TVMFuncCall" => call as *const (),
             "TVMFuncCreateFromCFunc" => create as *const (),
-            "TVMCFuncSetReturn" => give as *const (),
+            "TVMCFuncSetReturn" => set_callback_result as *const (),
             "TVMCbArgToReturn" => own_argument as *const (),
             "TVMFuncRegisterGlobal" => register as *const (),
             "TVMFuncGetGlobal" => find as *const (),
@@ -151,7 +151,7 @@ fn keep_error(text: Vec<u8>) -> c_int {
 }
 
 /// Calls a function of 0.21.
-fn called(function: RawHandle, args: &[RawAny]) -> Result<RawAny, c_int> {
+fn call_ffi_function(function: RawHandle, args: &[RawAny]) -> Result<RawAny, c_int> {
     let mut out = RawAny::NONE;
     let count = c_int::try_from(args.len()).unwrap_or(c_int::MAX);
     // SAFETY: a function, that many arguments, and an out pointer.
@@ -171,7 +171,7 @@ fn called_global(name: &str, args: &[RawAny]) -> Result<RawAny, c_int> {
             format!("there is no function `{name}`").into_bytes(),
         ));
     }
-    let result = called(function, args);
+    let result = call_ffi_function(function, args);
     drop_object(function);
     result
 }
@@ -216,7 +216,7 @@ unsafe extern "C-unwind" fn call(
             unsafe { view((value, code)) }
         })
         .collect();
-    match called(function, &args).and_then(returned) {
+    match call_ffi_function(function, &args).and_then(to_legacy_result) {
         Ok((result, code)) => {
             // SAFETY: two out pointers.
             unsafe { value.write(result) };
@@ -243,7 +243,7 @@ unsafe extern "C" fn create(
 ) -> c_int {
     let callback = Box::into_raw(Box::new(Callback { body, this, finish }));
     // SAFETY: `run` and `end` are made for a callback, and `out` is an out pointer.
-    match unsafe { (functions().create)(callback.cast(), run, Some(end), out) } {
+    match unsafe { (functions().create)(callback.cast(), run, Some(free_callback), out) } {
         0 => 0,
         _ => fail(),
     }
@@ -264,7 +264,7 @@ unsafe extern "C" fn run(
             // SAFETY: there are `count` arguments, which live for the call.
             let arg = unsafe { &*args.wrapping_add(at) };
             // SAFETY: as above.
-            unsafe { borrowed(arg) }
+            unsafe { to_legacy_argument(arg) }
         })
         .unzip();
     // SAFETY: the cell of the call.
@@ -288,7 +288,7 @@ unsafe extern "C" fn run(
     0
 }
 
-unsafe extern "C" fn end(this: RawHandle) {
+unsafe extern "C" fn free_callback(this: RawHandle) {
     // SAFETY: made by `create`; a function ends once.
     let callback = unsafe { Box::from_raw(this.cast::<Callback>()) };
     if let Some(finish) = callback.finish {
@@ -297,7 +297,7 @@ unsafe extern "C" fn end(this: RawHandle) {
     }
 }
 
-unsafe extern "C" fn give(
+unsafe extern "C" fn set_callback_result(
     result: RawHandle,
     values: *mut TVMValue,
     codes: *mut c_int,

@@ -54,7 +54,7 @@ pub(super) struct Allowance {
 
 impl Allowance {
     /// Creates the limits for a file of `length` bytes.
-    pub(super) fn of(length: usize) -> Allowance {
+    pub(super) fn for_file_length(length: usize) -> Allowance {
         // BLOB-57, BLOB-68: the limits depend on the outermost file, because archives inside it add no bytes.
         let times = |factor: u64, free| (length as u64).saturating_mul(factor).saturating_add(free);
         Allowance {

@@ -14,7 +14,7 @@ impl<'a> FileWalk<'a> {
         place: &MemberPlace,
     ) -> Result<(), Violation> {
         let damaged = |error: object::read::Error| {
-            place.blame(BLOB_56.broken(
+            place.locate_violation(BLOB_56.broken(
                 Kind::Truncated,
                 0,
                 format!("the archive is damaged: {error}"),
@@ -24,7 +24,7 @@ impl<'a> FileWalk<'a> {
         // BLOB-56: the members of a thin archive are separate files.
         if archive.is_thin() {
             let message = "a thin archive names its members and does not hold them; give the members themselves";
-            return Err(place.blame(BLOB_56.broken(Kind::Unsupported, 0, message)));
+            return Err(place.locate_violation(BLOB_56.broken(Kind::Unsupported, 0, message)));
         }
         for member in archive.members() {
             let member = member.map_err(damaged)?;
@@ -38,7 +38,7 @@ impl<'a> FileWalk<'a> {
     /// Visits the image of every machine in a fat Mach-O file.
     pub(super) fn fat(&mut self, bytes: &'a [u8], place: &MemberPlace) -> Result<(), Violation> {
         let damaged = |error: object::read::Error| {
-            place.blame(BLOB_56.broken(
+            place.locate_violation(BLOB_56.broken(
                 Kind::Truncated,
                 0,
                 format!("the list of machines is damaged: {error}"),
@@ -75,7 +75,7 @@ impl<'a> FileWalk<'a> {
                     "the parts for all machines take {total} bytes, but the file has only {length}"
                 )
             })
-            .map_err(|broken| place.blame(broken))?;
+            .map_err(|broken| place.locate_violation(broken))?;
         let mut ranges: Vec<(u64, u64)> = arches.iter().map(FatArch::file_range).collect();
         ranges.sort_unstable();
         let mut taken = 0;
@@ -85,7 +85,7 @@ impl<'a> FileWalk<'a> {
                 .require_as(Kind::Truncated, start >= taken || size == 0, start, || {
                     format!("the machine at byte {start} begins inside another, which ends at byte {taken}")
                 })
-                .map_err(|broken| place.blame(broken))?;
+                .map_err(|broken| place.locate_violation(broken))?;
             taken = taken.max(start.saturating_add(size));
         }
         for arch in arches {
@@ -109,7 +109,7 @@ impl<'a> FileWalk<'a> {
         allowance
             .name(name.len(), at)
             .and_then(|()| allowance.member(path, at))
-            .map_err(|broken| place.blame(broken))?;
+            .map_err(|broken| place.locate_violation(broken))?;
         Ok(place.inner(name, base))
     }
 
@@ -129,7 +129,7 @@ impl<'a> FileWalk<'a> {
                 let rest = (bytes.len() as u64).saturating_sub(start);
                 format!("member `{name}`: its header states {size} bytes, but only {rest} follow")
             })
-            .map_err(|broken| place.blame(broken))?;
+            .map_err(|broken| place.locate_violation(broken))?;
         // Needed only if the check above is disabled. Then the member is the rest of the file.
         let content = content
             .or_else(|| bytes.get(usize::try_from(start).ok()?..))

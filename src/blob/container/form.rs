@@ -69,7 +69,7 @@ impl FileForm {
     ///
     /// Forms with a magic are tried first. A raw blob has no magic. It is recognized by the length in its header, or by the shape of
     /// its first fields.
-    pub fn of(bytes: &[u8]) -> FileForm {
+    pub fn detect(bytes: &[u8]) -> FileForm {
         magic(bytes)
             // BLOB-69: forms with a magic come first, because the header of a raw blob can look like anything.
             .or_else(|| raw_blob(bytes).then_some(FileForm::RawBlob))
@@ -88,7 +88,7 @@ impl FileForm {
         // Text may name its form at its end, a PE header can be anywhere, and a raw blob may be recognized by its length.
         let text = !head.contains(&0);
         let counted = word(head, 0) == size.checked_sub(8);
-        text || counted || head.starts_with(b"MZ") || FileForm::of(head) != FileForm::Unknown
+        text || counted || head.starts_with(b"MZ") || FileForm::detect(head) != FileForm::Unknown
     }
 
     /// Every form.

@@ -41,7 +41,7 @@ impl<'a> FileWalk<'a> {
         names: &mut LongNames,
         inside: &MemberPlace,
     ) -> Result<bool, Violation> {
-        let blame = |broken| inside.blame(broken);
+        let blame = |broken| inside.locate_violation(broken);
         let at = stream.taken;
         let block = stream.read(BLOCK as u64, &mut self.allowance);
         let block = block.map_err(blame)?;
@@ -106,7 +106,7 @@ impl<'a> FileWalk<'a> {
         self.allowance = walk.allowance;
         for part in walk.parts {
             let kept = self.allowance.keep(weight(&part), at);
-            kept.map_err(|broken| place.blame(broken))?;
+            kept.map_err(|broken| place.locate_violation(broken))?;
             self.parts.push(part.into_owned());
         }
         Ok(())

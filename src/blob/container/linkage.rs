@@ -330,7 +330,7 @@ pub(crate) fn made_for(head: &[u8]) -> Option<TargetMachine> {
 
 /// Returns the reason why this system's loader cannot open an image that begins with `head`: it is for another machine or another
 /// system. Returns `None` for an image that it may open, and for a file that is not an image.
-pub fn foreign(head: &[u8]) -> Option<String> {
+pub fn incompatibility(head: &[u8]) -> Option<String> {
     let TargetMachine { system, machine } = made_for(head)?;
     let here = match () {
         () if cfg!(windows) => "Windows",

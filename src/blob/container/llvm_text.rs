@@ -8,7 +8,7 @@ use super::{ContainerPart, FileForm};
 pub(crate) fn llvm_text(text: &[u8]) -> ContainerPart<'_> {
     let symbols = symbols::classify(
         text.split(|byte| *byte == b'\n').filter_map(named),
-        &mut Allowance::of(text.len()),
+        &mut Allowance::for_file_length(text.len()),
     );
     ContainerPart {
         member: String::new(),

@@ -44,7 +44,7 @@ use gzip::{MAX_INFLATION, MAX_KEPT};
 pub(crate) use linkage::is_interface;
 #[cfg(feature = "suite")]
 pub(crate) use linkage::made_for;
-pub use linkage::{DynamicNames, Linkage, foreign, is_cpp_interface, is_native, linkage};
+pub use linkage::{DynamicNames, Linkage, incompatibility, is_cpp_interface, is_native, linkage};
 #[cfg(feature = "inspect")]
 pub(crate) use llvm_text::llvm_text;
 pub use part::{ContainerPart, EmbeddedBlob, Machine, Size};
@@ -114,7 +114,7 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<ContainerFile<'
     let mut walk = FileWalk {
         parts: Vec::new(),
         findings: Findings::new(strictness),
-        allowance: Allowance::of(bytes.len()),
+        allowance: Allowance::for_file_length(bytes.len()),
     };
     let form = walk.visit(
         bytes,
@@ -173,7 +173,7 @@ impl MemberPlace {
 
     /// Converts a violation in these bytes to one in the opened file. In decompressed bytes, the offset stays relative to the member, and
     /// the field names the member.
-    fn blame(&self, broken: Violation) -> Violation {
+    fn locate_violation(&self, broken: Violation) -> Violation {
         let broken = broken.shifted(self.base.unwrap_or(0));
         // A field that is already set is more precise than the member.
         if broken.field().is_empty() && !self.member.is_empty() {
@@ -216,14 +216,14 @@ impl<'a> FileWalk<'a> {
 
     /// Visits bytes of any form, and adds a part for each file that is not an archive.
     fn visit(&mut self, bytes: &'a [u8], place: MemberPlace) -> Result<FileForm, Violation> {
-        let form = FileForm::of(bytes);
+        let form = FileForm::detect(bytes);
         // BLOB-57: each level takes a stack frame, and nested gzip multiplies the number of inflated bytes.
         let shallow = !form.is_archive() || place.depth < MAX_DEPTH;
         BLOB_57
             .require_as(Kind::Limit, shallow, 0, || {
                 format!("archives lie more than {MAX_DEPTH} deep in archives")
             })
-            .map_err(|broken| place.blame(broken))?;
+            .map_err(|broken| place.locate_violation(broken))?;
         match form {
             FileForm::Archive => self.archive(bytes, &place)?,
             FileForm::MachOFat => self.fat(bytes, &place)?,
@@ -231,8 +231,8 @@ impl<'a> FileWalk<'a> {
             FileForm::GzipTar => self.gzip_tar(bytes, &place)?,
             form => {
                 let part = self
-                    .leaf(bytes, form, &place)
-                    .map_err(|broken| place.blame(broken))?;
+                    .read_part(bytes, form, &place)
+                    .map_err(|broken| place.locate_violation(broken))?;
                 let form = part.form;
                 self.parts.push(part);
                 return Ok(form);
@@ -242,7 +242,7 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Reads the part for a file that is not an archive: its blobs and its symbols.
-    fn leaf(
+    fn read_part(
         &mut self,
         bytes: &'a [u8],
         form: FileForm,

@@ -189,7 +189,7 @@ pub(super) fn releases(
         // BLOB-64: from 0.22 on, the entry function is `__tvm_ffi_main`, a function like any other (BLOB-62).
         Role::Entry => Some(Releases::between(2, 21)),
         Role::LinkedParam => Some(Releases::between(8, 20)),
-        Role::Slot(api) => among(&SLOTS, api).or_else(|| defined_by(api)),
+        Role::Slot(api) => find_releases(&SLOTS, api).or_else(|| defined_by(api)),
         Role::Needs(api) => defined_by(api),
         Role::Defines(_) => None,
     };
@@ -255,15 +255,15 @@ const CALLED: [(&str, Releases); 8] = [
 ];
 
 /// Returns the releases of `api` in a table.
-fn among(table: &[(&str, Releases)], api: &str) -> Option<Releases> {
+fn find_releases(table: &[(&str, Releases)], api: &str) -> Option<Releases> {
     let found = table.iter().find(|(name, _)| *name == api);
     found.map(|(_, releases)| *releases)
 }
 
 /// Returns the releases whose runtimes define a function.
 fn defined_by(api: &str) -> Option<Releases> {
-    among(&CALLED, api)
-        .or_else(|| among(&SLOTS, api))
+    find_releases(&CALLED, api)
+        .or_else(|| find_releases(&SLOTS, api))
         .or_else(|| api.starts_with("TVMFFIEnv").then_some(Releases::from(22)))
         .or_else(|| api.starts_with("TVMFFI").then_some(Releases::from(21)))
 }
@@ -308,7 +308,7 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
         let api = name.strip_prefix("__")?;
         // BLOB-65: a slot that a loader does not know stays null, and compiled code calls through it. For example, a library of 0.27
         // crashes in a runtime of 0.25.
-        let slot = among(&SLOTS, api).is_some() || api.starts_with("TVM");
+        let slot = find_releases(&SLOTS, api).is_some() || api.starts_with("TVM");
         return slot.then(|| ("", Role::Slot(api.into())));
     }
     if let Some(of) = of(FFI) {

@@ -29,7 +29,7 @@ impl<'a> FileWalk<'a> {
     pub(super) fn tar(&mut self, bytes: &'a [u8], place: &MemberPlace) -> Result<(), Violation> {
         let mut names = LongNames::default();
         for entry in TarHeaders::of(bytes) {
-            let (room, header) = entry.map_err(|broken| place.blame(broken))?;
+            let (room, header) = entry.map_err(|broken| place.locate_violation(broken))?;
             let start = room.start;
             let content = (start as u64, header.size);
             match header.kind {

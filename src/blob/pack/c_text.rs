@@ -48,7 +48,7 @@ pub fn c_text(blob: &[u8], naming: &SymbolNaming) -> String {
 /// if there is no such array.
 ///
 /// Only the numbers and the length in the brackets change. The host code and the registration of a system library stay.
-pub(super) fn in_text(text: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn replace_in_text(text: &[u8], index: usize, blob: &[u8]) -> Option<Vec<u8>> {
     let array = container::c_text::arrays(text).nth(index)?;
     let body = text.get(array.numbers..)?;
     let body = body.get(..body.iter().position(|byte| *byte == b'}')?)?;

@@ -16,7 +16,7 @@
 const NAME: &[u8] = b".tvm_library_bin\0";
 
 /// Returns a shared library with `blob` after its data. Returns `None` if the file is of another format, or has no sections.
-pub(super) fn in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn replace_in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8>> {
     let mut elf = Elf(file.to_vec());
     elf.is_known().then_some(())?;
     let segments = elf.table(32, 56, 54, SEGMENT)?;
@@ -171,7 +171,7 @@ const PAGE: u64 = 0x1000;
 const MOST_ZEROS: u64 = 1 << 24;
 
 /// Returns an object file with `blob` as its library binary. The section of the old library binary must contain nothing else.
-pub(super) fn in_object(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn replace_in_object(file: &[u8], symbol: &str, blob: &[u8]) -> Option<Vec<u8>> {
     let mut elf = Elf(file.to_vec());
     elf.is_known().then_some(())?;
     let sections = elf.table(40, 60, 58, SECTION)?;

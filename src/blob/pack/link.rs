@@ -112,7 +112,7 @@ pub fn export_with(
     with: &LinkOptions,
     compile: impl FnOnce(&LinkJob<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let scratch = Scratch::beside(output)?;
+    let scratch = Scratch::create_beside(output)?;
     let folder = match &with.workspace {
         Some(workspace) => {
             std::fs::create_dir_all(workspace)?;
@@ -123,7 +123,7 @@ pub fn export_with(
     let mut inputs = Vec::new();
     for (name, content) in &plan.files {
         let path = folder.join(name);
-        WrittenFile::beside(&path, content)?.rename(&path)?;
+        WrittenFile::write_beside(&path, content)?.rename(&path)?;
         inputs.push(path);
     }
     inputs.extend(with.inputs.iter().cloned());
@@ -328,7 +328,7 @@ fn compiler(cxx: bool) -> OsString {
 /// Writes a file next to `output` and renames it, so that a failure leaves the old file unchanged.
 #[cfg(all(feature = "runtime", any(feature = "rpc", feature = "target")))]
 pub(crate) fn write_whole(output: &Path, content: &[u8]) -> io::Result<()> {
-    WrittenFile::beside(output, content)?.rename(output)
+    WrittenFile::write_beside(output, content)?.rename(output)
 }
 
 /// A written file that is not renamed to its final name yet; it is removed on drop.
@@ -338,8 +338,8 @@ pub(crate) struct WrittenFile {
 
 impl WrittenFile {
     /// Writes `content` next to `output`.
-    pub(crate) fn beside(output: &Path, content: &[u8]) -> io::Result<WrittenFile> {
-        let scratch = Scratch::beside(output)?;
+    pub(crate) fn write_beside(output: &Path, content: &[u8]) -> io::Result<WrittenFile> {
+        let scratch = Scratch::create_beside(output)?;
         std::fs::write(scratch.path.join("file"), content)?;
         Ok(WrittenFile { scratch })
     }
@@ -357,7 +357,7 @@ struct Scratch {
 
 impl Scratch {
     /// Creates a directory next to `output`, on the same file system, so that renaming moves no bytes.
-    fn beside(output: &Path) -> io::Result<Scratch> {
+    fn create_beside(output: &Path) -> io::Result<Scratch> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let folder = output
             .parent()

@@ -20,7 +20,7 @@ pub(super) type Replace = fn(&[u8], usize, &[u8]) -> Result<Vec<u8>, Violation>;
 
 /// Returns the archive `file` with library binary number `index`, counted over all members, replaced by `blob`. `replace` changes the
 /// member. Returns `None` if this archive format cannot be written, or if the member has no room.
-pub(super) fn in_members(
+pub(super) fn replace_in_members(
     file: &[u8],
     form: FileForm,
     index: usize,
@@ -28,13 +28,13 @@ pub(super) fn in_members(
     replace: Replace,
 ) -> Option<Vec<u8>> {
     match form {
-        FileForm::Archive => in_archive(file, index, blob, replace),
-        FileForm::Tar => in_tar(file, index, blob, replace),
+        FileForm::Archive => replace_in_archive(file, index, blob, replace),
+        FileForm::Tar => replace_in_tar(file, index, blob, replace),
         FileForm::GzipTar => {
             let mut tar = Vec::new();
             // The caller opened the file, which inflated the stream within its limits (BLOB-57).
             MultiGzDecoder::new(file).read_to_end(&mut tar).ok()?;
-            Some(gzip(&in_tar(&tar, index, blob, replace)?))
+            Some(gzip(&replace_in_tar(&tar, index, blob, replace)?))
         }
         _ => None,
     }
@@ -80,7 +80,7 @@ fn stated_size(header: &[u8]) -> Option<usize> {
     size.trim_end().parse().ok()
 }
 
-fn in_archive(file: &[u8], index: usize, blob: &[u8], replace: Replace) -> Option<Vec<u8>> {
+fn replace_in_archive(file: &[u8], index: usize, blob: &[u8], replace: Replace) -> Option<Vec<u8>> {
     let mut at = MAGIC;
     let members = std::iter::from_fn(|| {
         let header = at;
@@ -163,7 +163,7 @@ fn move_members(archive: &mut [u8], changed: usize, from: usize, to: usize) -> O
     Some(())
 }
 
-fn in_tar(file: &[u8], index: usize, blob: &[u8], replace: Replace) -> Option<Vec<u8>> {
+fn replace_in_tar(file: &[u8], index: usize, blob: &[u8], replace: Replace) -> Option<Vec<u8>> {
     // BLOB-56: the caller has read the archive, so every header is valid.
     let headers = TarHeaders::of(file).map_while(Result::ok);
     let members = headers.map_while(|(room, header)| {

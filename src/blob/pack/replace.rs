@@ -10,9 +10,9 @@
 //!
 //! The old bytes stay in an ELF file, so that code and data keep their places.
 
-use super::c_text::in_text;
-use super::elf::{Elf, in_library, in_object};
-use super::members::in_members;
+use super::c_text::replace_in_text;
+use super::elf::{Elf, replace_in_library, replace_in_object};
+use super::members::replace_in_members;
 use crate::blob::BLOB_75;
 use crate::blob::container::{self, FileForm};
 use crate::rule::{Kind, Violation};
@@ -39,11 +39,15 @@ pub fn replace(file: &[u8], index: usize, blob: &[u8]) -> Result<Vec<u8>, Violat
             let mut made = Elf(file.to_vec());
             made.put(offset, blob).map(|()| made.0)
         }
-        (_, FileForm::ElfShared) if part.member.is_empty() => in_library(file, &old.symbol, blob),
-        (_, FileForm::CText) if part.member.is_empty() => in_text(file, index, blob),
-        (_, FileForm::ElfObject) if part.member.is_empty() => in_object(file, &old.symbol, blob),
+        (_, FileForm::ElfShared) if part.member.is_empty() => {
+            replace_in_library(file, &old.symbol, blob)
+        }
+        (_, FileForm::CText) if part.member.is_empty() => replace_in_text(file, index, blob),
+        (_, FileForm::ElfObject) if part.member.is_empty() => {
+            replace_in_object(file, &old.symbol, blob)
+        }
         // A member of another length moves the bytes after it, in each archive around it.
-        _ if !part.member.is_empty() => in_members(file, read.form, index, blob, replace),
+        _ if !part.member.is_empty() => replace_in_members(file, read.form, index, blob, replace),
         _ => None,
     };
     let made = made.ok_or_else(|| unsupported(part.form))?;

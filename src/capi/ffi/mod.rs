@@ -18,7 +18,7 @@ pub mod tensor;
 pub mod types;
 pub mod value;
 
-use crate::function::{Result, caught, set_raised};
+use crate::function::{Result, catch_panic, set_raised};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,7 +40,7 @@ pub(crate) fn init() {
 /// Runs the body of a C function.
 #[inline]
 fn enter(body: impl FnOnce() -> Result<()>) -> i32 {
-    match caught(body) {
+    match catch_panic(body) {
         Ok(()) => 0,
         Err(error) => {
             set_raised(error);

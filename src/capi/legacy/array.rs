@@ -3,7 +3,7 @@
 //! An array handle is the address of the description in a tensor object of this crate.
 
 use super::device::{TVMDeviceCopyDataFromTo, extents, reference};
-use super::{guard, put};
+use super::{guard, write_result};
 use crate::device::Space;
 use crate::device::tensor::{HostCopy, allocate, copy_bytes};
 use crate::function::{Error, ErrorKind};
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn TVMArrayAlloc(
         };
         let tensor = allocate(shape, dtype, device)?;
         // SAFETY: `out` is a place for the handle, by this contract.
-        unsafe { put(out, handle_of(tensor)) }
+        unsafe { write_result(out, handle_of(tensor)) }
     })
 }
 
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn TVMArrayFromDLPack(
         // tensor.
         let tensor = unsafe { Tensor::from_dlpack(from, 0, false) }?;
         // SAFETY: `out` is a place for the handle, by this contract.
-        unsafe { put(out, handle_of(tensor)) }
+        unsafe { write_result(out, handle_of(tensor)) }
     })
 }
 
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn TVMArrayToDLPack(
         // SAFETY: `from` is null or an array, by this contract.
         let tensor = unsafe { tensor(from) }?;
         // SAFETY: `out` is a place for the tensor, by this contract.
-        unsafe { put(out, tensor.to_dlpack()) }
+        unsafe { write_result(out, tensor.to_dlpack()) }
     })
 }
 

@@ -1,6 +1,6 @@
 //! Streams, memory and copies of devices.
 
-use super::{guard, put, text};
+use super::{guard, text, write_result};
 use crate::device::api::of_stream;
 use crate::device::{Device, DeviceApi, Dtype, Manager, Space, Stream, TensorRef};
 use crate::function::{Error, ErrorKind, Result};
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn TVMStreamCreate(
         let device = Device::new(device_type, device_id);
         let stream = api(device)?.create_stream(device)?;
         // SAFETY: `out` is a place for the stream, by this contract.
-        unsafe { put(out, stream.handle()) }
+        unsafe { write_result(out, stream.handle()) }
     })
 }
 
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn TVMStreamFree(
     // DEV-38: the handle does not contain its device, so the caller's device is used, and is checked against the API below.
     let stream = unsafe { Stream::from_handle(device, stream) };
     // SAFETY: `stream` is freed once and not in use, by this contract.
-    on(device, |api| unsafe { api.free_stream(device, stream) })
+    with_device_api(device, |api| unsafe { api.free_stream(device, stream) })
 }
 
 /// Sets this thread's stream for a device.
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn TVMSetStream(
     // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
     let stream = unsafe { Stream::from_handle(device, stream) };
     // DEV-22: sets the table of the thread, also for releases whose backends stored the stream themselves.
-    on(device, |api| api.set_stream(device, stream))
+    with_device_api(device, |api| api.set_stream(device, stream))
 }
 
 /// Waits for all work that is queued on a stream.
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn TVMSynchronize(
     let device = Device::new(device_type, device_id);
     // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
     let stream = unsafe { Stream::from_handle(device, stream) };
-    on(device, |api| api.sync(device, stream))
+    with_device_api(device, |api| api.sync(device, stream))
 }
 
 /// Makes later work on `after` wait for the work that is queued on `before` now.
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn TVMStreamStreamSynchronize(
     let before = unsafe { Stream::from_handle(device, before) };
     // SAFETY: `after` is null or a stream of that device that is not freed, by this contract.
     let after = unsafe { Stream::from_handle(device, after) };
-    on(device, |api| api.sync_streams(device, before, after))
+    with_device_api(device, |api| api.sync_streams(device, before, after))
 }
 
 /// Allocates memory of a device.
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpace(
     guard(|| {
         let space = api(device)?.alloc(device, nbytes, alignment, hint)?;
         // SAFETY: `out` is a place for the handle, by this contract.
-        unsafe { put(out, space.0) }
+        unsafe { write_result(out, space.0) }
     })
 }
 
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
         };
         let space = api(device)?.alloc_scoped(device, shape, dtype, scope)?;
         // SAFETY: `out` is a place for the handle, by this contract.
-        unsafe { put(out, space.0) }
+        unsafe { write_result(out, space.0) }
     })
 }
 
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: Device, space: *mut c_void) -> c_int {
     // SAFETY: `space` is memory of this device, freed once and not in use, by this contract.
-    on(device, |api| unsafe { api.free(device, Space(space)) })
+    with_device_api(device, |api| unsafe { api.free(device, Space(space)) })
 }
 
 /// Copies between tensors of this process. One of them is on the host, or both are on one type of device.
@@ -214,11 +214,11 @@ pub(super) unsafe fn reference<'a>(dl: *const DLTensor) -> Result<TensorRef<'a>>
     // SAFETY: `dl` is not null, so a description that lives for `'a`, by this contract.
     let dl = unsafe { &*dl };
     // SAFETY: the description has `ndim` extents, and as many strides or none, by this contract.
-    Ok(unsafe { TensorRef::of(dl) })
+    Ok(unsafe { TensorRef::from_dltensor(dl) })
 }
 
 /// Calls the API of a device at the boundary.
-fn on(
+fn with_device_api(
     device: Device,
     body: impl FnOnce(&'static dyn DeviceApi) -> crate::device::Result<()>,
 ) -> c_int {

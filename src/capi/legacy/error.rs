@@ -23,7 +23,7 @@ pub unsafe extern "C" fn TVMAPISetLastError(message: *const c_char) {
     }
     // SAFETY: `message` is not null, so a C string, by this contract.
     let message = unsafe { CStr::from_ptr(message) };
-    failure::leave(&message.to_string_lossy());
+    failure::store_message(&message.to_string_lossy());
 }
 
 /// Ends the process with the last failure of this thread, because the caller cannot continue (0.15 on).
@@ -51,14 +51,14 @@ pub extern "C" fn TVMGetLastBacktrace() -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMAPISetLastPythonError(error: *mut c_void) {
     // SAFETY: `error` is null or an object of the frontend, by this contract.
-    unsafe { failure::leave_object(error) }
+    unsafe { failure::store_object(error) }
 }
 
 /// Returns the error object that the frontend stored on this thread, or null (0.14 on). It is borrowed: a frontend that keeps it adds a
 /// reference before it calls [`TVMDropLastPythonError`].
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMGetLastPythonError() -> *mut c_void {
-    frontend::held()
+    frontend::stored_error()
 }
 
 /// Releases the error object that the frontend stored on this thread (0.14 on).

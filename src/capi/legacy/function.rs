@@ -1,6 +1,6 @@
 //! Functions, callbacks and the registry of names. Their behaviour is defined in `function::legacy`.
 
-use super::{Handle, TVMObjectFree, guard, put, text};
+use super::{Handle, TVMObjectFree, guard, text, write_result};
 use crate::function::legacy::{self, callback};
 use crate::function::registry;
 use crate::value::legacy::TVMValue;
@@ -31,9 +31,9 @@ pub unsafe extern "C-unwind" fn TVMFuncCall(
         let args = unsafe { legacy::views(values, codes, count) }?;
         let (value, code) = legacy::call(&function, &args)?;
         // SAFETY: `result` is a place for the result, by this contract; compiled code that ignores the result also passes places.
-        unsafe { put(result, value) }?;
+        unsafe { write_result(result, value) }?;
         // SAFETY: `result_code` is a place for the code of the result, by this contract.
-        unsafe { put(result_code, code) }
+        unsafe { write_result(result_code, code) }
     })
 }
 
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn TVMFuncCreateFromCFunc(
         // SAFETY: `callback` is callable with `resource` from any thread until `finish` is called, by this contract.
         let function = unsafe { callback::from_callback(callback, resource, finish) };
         // SAFETY: `out` is a place for the handle, by this contract.
-        unsafe { put(out, function.into_object().into_raw().cast()) }
+        unsafe { write_result(out, function.into_object().into_raw().cast()) }
     })
 }
 
@@ -95,9 +95,9 @@ pub unsafe extern "C" fn TVMCbArgToReturn(value: *mut TVMValue, code: *mut c_int
         // SAFETY: `value` and `code` hold one argument, by this contract.
         let (owned, owned_code) = unsafe { callback::own_argument(value, code) }?;
         // SAFETY: `value` holds an argument of the callback, by this contract, and is writable.
-        unsafe { put(value, owned) }?;
+        unsafe { write_result(value, owned) }?;
         // SAFETY: `code` holds the code of that argument, by this contract, and is writable.
-        unsafe { put(code, owned_code) }
+        unsafe { write_result(code, owned_code) }
     })
 }
 
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn TVMFuncGetGlobal(name: *const c_char, out: *mut Handle)
             function.into_object().into_raw()
         });
         // SAFETY: `out` is a place for the handle, by this contract.
-        unsafe { put(out, handle.cast()) }
+        unsafe { write_result(out, handle.cast()) }
     })
 }
 
@@ -156,9 +156,9 @@ pub unsafe extern "C" fn TVMFuncListGlobalNames(
     guard(|| {
         let (count, pointers) = legacy::global_names();
         // SAFETY: `out_size` is a place for the result, by this contract.
-        unsafe { put(out_size, c_int::try_from(count).unwrap_or(c_int::MAX)) }?;
+        unsafe { write_result(out_size, c_int::try_from(count).unwrap_or(c_int::MAX)) }?;
         // SAFETY: `out_array` is a place for the result, by this contract.
-        unsafe { put(out_array, pointers) }
+        unsafe { write_result(out_array, pointers) }
     })
 }
 

@@ -32,14 +32,14 @@ pub use module::*;
 pub use object::*;
 
 use crate::function::legacy::failure;
-use crate::function::{Error, ErrorKind, caught};
+use crate::function::{Error, ErrorKind, catch_panic};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 type Handle = *mut c_void;
 
 /// Runs `body` at the boundary. Its error or panic becomes the text of this thread's last failure.
 fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    let outcome = caught(|| {
+    let outcome = catch_panic(|| {
         // This may be the first call of the process, before any type or global function is registered.
         super::ffi::init();
         body()
@@ -67,7 +67,7 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Error> {
 /// # Safety
 ///
 /// `place` is null or valid for a write.
-unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Error> {
+unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), Error> {
     if place.is_null() {
         return Err(Error::new(
             ErrorKind::Value,

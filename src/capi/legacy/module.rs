@@ -1,6 +1,6 @@
 //! Modules: loading, imports, lookup. The chapter [`crate::module`] defines their behaviour.
 
-use super::{Handle, TVMObjectFree, guard, put, text};
+use super::{Handle, TVMObjectFree, guard, text, write_result};
 use crate::function::legacy::SPOKEN;
 use crate::function::{Error, ErrorKind};
 use crate::module::{self, Module, legacy};
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn TVMModLoadFromFile(
         // SAFETY: the file keeps the contract of `module::load`, by this contract.
         let module = unsafe { module::load_as(path, format) }?;
         // SAFETY: `out` is a place for a handle, by this contract.
-        unsafe { put(out, module.into_object().into_raw().cast()) }
+        unsafe { write_result(out, module.into_object().into_raw().cast()) }
     })
 }
 
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn TVMModGetFunction(
             function.into_object().into_raw()
         });
         // SAFETY: `out` is a place for the handle, by this contract.
-        unsafe { put(out, handle.cast()) }
+        unsafe { write_result(out, handle.cast()) }
     })
 }
 
@@ -110,6 +110,6 @@ pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
         // MOD-13: the handle is borrowed and compiled code never frees it, so the module keeps the function alive.
         module.keep_alive(&function);
         // SAFETY: `out` is a place for the handle, by this contract.
-        unsafe { put(out, function.as_object().as_ptr().cast()) }
+        unsafe { write_result(out, function.as_object().as_ptr().cast()) }
     })
 }

@@ -1,6 +1,6 @@
 //! Objects: type indices and keys, references, and the byte array of results.
 
-use super::{Handle, guard, put, text};
+use super::{Handle, guard, text, write_result};
 use crate::function::{Error, ErrorKind};
 use crate::value::header::{Header, dec_ref, inc_ref};
 use crate::value::types;
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn TVMObjectGetTypeIndex(object: Handle, out: *mut c_uint)
         // SAFETY: `object` is not null, so the handle of an object, by this contract.
         let type_index = unsafe { (*object.cast::<Header>()).type_index };
         // SAFETY: `out` is a place for the index, by this contract.
-        unsafe { put(out, type_index.unsigned_abs()) }
+        unsafe { write_result(out, type_index.unsigned_abs()) }
     })
 }
 
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn TVMObjectTypeKey2Index(key: *const c_char, out: *mut c_
             )
         })?;
         // SAFETY: `out` is a place for the index, by this contract.
-        unsafe { put(out, found.unsigned_abs()) }
+        unsafe { write_result(out, found.unsigned_abs()) }
     })
 }
 
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn TVMObjectTypeIndex2Key(
             )
         })?;
         // SAFETY: `out` is a place for the text, by this contract.
-        unsafe { put(out, c_copy(known.key().as_bytes())) }
+        unsafe { write_result(out, c_copy(known.key().as_bytes())) }
     })
 }
 
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn TVMObjectDerivedFrom(child: u32, parent: u32, out: *mut
         // VAL-16: an index beyond the table derives only from itself. In 0.8 it fails a check, unless the parent's index is as high.
         let derived = matches!(both, (Ok(child), Ok(parent)) if types::is_instance(child, parent));
         // SAFETY: `out` is a place for the answer, by this contract.
-        unsafe { put(out, c_int::from(derived)) }
+        unsafe { write_result(out, c_int::from(derived)) }
     })
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use tvmspec::blob::container::{
-    self, DynamicNames, FileForm, Linkage, foreign, is_cpp_interface, linkage,
+    self, DynamicNames, FileForm, Linkage, incompatibility, is_cpp_interface, linkage,
 };
 use tvmspec::examine::explain::{MachineFindings, is_image};
 use tvmspec::examine::loading::exported;
@@ -19,7 +19,7 @@ use tvmspec::examine::loading::exported;
 ///
 /// The result is empty for a file that no loader opens, and for images of systems other than Linux. It is also empty if this system
 /// finds libraries in an unknown way.
-pub(super) fn here(
+pub(super) fn examine_machine(
     form: FileForm,
     bytes: &[u8],
     path: &Path,
@@ -30,7 +30,7 @@ pub(super) fn here(
         return here;
     }
     // A loader rejects another machine before it searches any library.
-    if let Some(foreign) = foreign(bytes) {
+    if let Some(foreign) = incompatibility(bytes) {
         here.foreign = Some(foreign);
         return here;
     }
@@ -52,7 +52,7 @@ pub(super) fn here(
                 .flat_map(|list| list.split(','))
                 .map(Path::new)
                 .collect();
-            here.absent = absent(bytes, &linkage, &folders, &runtime);
+            here.absent = missing_functions(bytes, &linkage, &folders, &runtime);
         }
     }
     here
@@ -91,7 +91,7 @@ const MOST_READ: usize = 64;
 /// Returns the functions that `bytes` calls and that no library defines: neither the directly or indirectly needed ones, nor the usual
 /// ones. Functions of TVM are left out, because they are judged by release. Empty if one of the libraries cannot be read, because its
 /// definitions are unknown.
-fn absent(
+fn missing_functions(
     bytes: &[u8],
     linkage: &Linkage<'_>,
     folders: &[PathBuf],

@@ -66,10 +66,10 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let (mut accounts, form, foreign) = accounts(&subject, args.release)?;
     if subject.broken().is_none() {
         if let Some(lib) = &args.lib {
-            hold_to(&mut accounts, &subject, lib)?;
+            compare_with_library(&mut accounts, &subject, lib)?;
         }
         if let Some(runtime) = &mut runtime {
-            runtime.hold(&subject, &accounts);
+            runtime.compare_names(&subject, &accounts);
         }
     }
     if !args.elsewhere {
@@ -131,7 +131,7 @@ pub(super) fn accounts(
         Some(broken) if broken.rule().id().starts_with("PAY-") => {
             (accounts, FileForm::Unknown, None)
         }
-        Some(_) => (accounts, FileForm::of(subject.bytes), None),
+        Some(_) => (accounts, FileForm::detect(subject.bytes), None),
     })
 }
 
@@ -143,7 +143,7 @@ pub(super) fn judge_here(
     input: &Input,
     runtime: Option<&str>,
 ) {
-    let mut here = here::here(form, input.bytes(), input.path(), runtime);
+    let mut here = here::examine_machine(form, input.bytes(), input.path(), runtime);
     here.foreign = here.foreign.or(foreign);
     // A fault of this machine prevents loading every library binary of the file.
     for account in accounts.iter_mut().filter(|account| !account.is_broken) {
@@ -158,7 +158,11 @@ pub(super) fn json(accounts: &[Account]) -> impl Serialize {
 }
 
 /// Compares graph JSON with the functions of the library at `lib`.
-fn hold_to(accounts: &mut [Account], graph: &Subject<'_>, lib: &Path) -> Result<(), CliError> {
+fn compare_with_library(
+    accounts: &mut [Account],
+    graph: &Subject<'_>,
+    lib: &Path,
+) -> Result<(), CliError> {
     if graph.file.form != FileForm::GraphJson {
         return Err(CliError::new(
             "--lib is for graph JSON: a library states what it calls",

@@ -1,10 +1,10 @@
 //! `explain FILE --runtime LIB[,LIB]`: compares the needs of a file with the names that a local runtime registers.
 
-use super::text::{alarm, beside};
+use super::text::{alarm, write_labelled};
 use crate::cli::CliError;
 use crate::cli::color::{HEAD, StyledWrite};
 use crate::cli::input::{Input, subject};
-use crate::cli::output::line_of;
+use crate::cli::output::escape_line;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -67,7 +67,7 @@ impl HeldAgainst {
     }
 
     /// Compares the needs of the file with the registered names.
-    pub(super) fn hold(&mut self, subject: &Subject<'_>, accounts: &[Account]) {
+    pub(super) fn compare_names(&mut self, subject: &Subject<'_>, accounts: &[Account]) {
         self.missing = Some(missing(subject, accounts, &self.names));
         self.perhaps = perhaps_missing(subject, &self.names);
     }
@@ -94,7 +94,7 @@ impl HeldAgainst {
     pub(super) fn text(&self, out: &mut dyn StyledWrite) -> fmt::Result {
         let names = &self.names;
         out.write_char('\n')?;
-        out.styled(HEAD, &format!("runtime {}", line_of(&self.libraries)))?;
+        out.styled(HEAD, &format!("runtime {}", escape_line(&self.libraries)))?;
         out.write_char('\n')?;
         let ffi = match names.tvm_ffi {
             Some([major, minor, patch]) => format!(", tvm-ffi {major}.{minor}.{patch}"),
@@ -106,24 +106,24 @@ impl HeldAgainst {
         } else {
             format!("{release}{ffi}, by what it registers")
         };
-        beside(out, "release", &release)?;
-        beside(out, "loaders", &listed(names.loaders()))?;
-        beside(out, "devices", &listed(names.devices()))?;
+        write_labelled(out, "release", &release)?;
+        write_labelled(out, "loaders", &listed(names.loaders()))?;
+        write_labelled(out, "devices", &listed(names.devices()))?;
         let functions = format!(
             "{}, of them {} of the Relax VM",
             names.functions.len(),
             names.builtins().count()
         );
-        beside(out, "functions", &functions)?;
+        write_labelled(out, "functions", &functions)?;
         let Some(missing) = &self.missing else {
-            return beside(out, "missing", "not known: the file is broken");
+            return write_labelled(out, "missing", "not known: the file is broken");
         };
         if missing.is_empty() {
             let text = match &self.perhaps {
                 None => "nothing that the file needs by name",
                 Some(_) => "none of the names that a release has; host code may look up others",
             };
-            beside(out, "missing", text)?;
+            write_labelled(out, "missing", text)?;
         }
         let perhaps = self.perhaps.iter().flatten();
         let perhaps: Vec<String> = perhaps.map(|name| format!("`{name}`")).collect();
@@ -196,7 +196,7 @@ fn from_here(path: &str) -> String {
 
 /// Joins names, each on one line. Returns a word for an empty list.
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    let names: Vec<String> = names.map(line_of).collect();
+    let names: Vec<String> = names.map(escape_line).collect();
     if names.is_empty() {
         "none".to_owned()
     } else {

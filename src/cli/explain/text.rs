@@ -1,7 +1,7 @@
 //! The text form of an account, in the columns of `explain`.
 
 use crate::cli::color::{BAD, GOOD, HEAD, ODD, StyledWrite};
-use crate::cli::output::line_of;
+use crate::cli::output::escape_line;
 use crate::cli::table::wrap;
 use std::fmt;
 use tvmspec::examine::explain::{Account, MachineFindings};
@@ -14,7 +14,7 @@ const BESIDE: usize = 19;
 /// Writes the account for people: why it is not loadable as it is, the verdict for each range of releases, the obstacles on this
 /// machine, and the needs of each module.
 pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result {
-    writeln!(out, "{}", line_of(&account.title))?;
+    writeln!(out, "{}", escape_line(&account.title))?;
     // Written first, because everything below applies only after the file is linked or unpacked.
     if let Some(raw) = &account.raw {
         alarm(out, "NOT LOADABLE AS IT IS", raw)?;
@@ -50,36 +50,36 @@ pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result 
         }
     }
     if let Some(looked_at) = account.looked_at {
-        beside(out, "looked at", looked_at)?;
+        write_labelled(out, "looked at", looked_at)?;
     }
-    here(out, &account.here)?;
+    write_obstacles(out, &account.here)?;
     for need in &account.needs {
         out.write_char('\n')?;
         out.styled(
             HEAD,
-            &format!("module {} {}", need.module, line_of(&need.kind)),
+            &format!("module {} {}", need.module, escape_line(&need.kind)),
         )?;
-        writeln!(out, ": {}", line_of(&need.about))?;
+        writeln!(out, ": {}", escape_line(&need.about))?;
         if need.loaders.is_empty() {
             writeln!(out, "  loader           none is registered in any release")?;
         }
         for (releases, name) in &need.loaders {
-            writeln!(out, "  {:<16} {}", range(*releases), line_of(name))?;
+            writeln!(out, "  {:<16} {}", range(*releases), escape_line(name))?;
         }
-        beside(out, "registered by", &need.registered_by)?;
+        write_labelled(out, "registered by", &need.registered_by)?;
         for code in &need.code {
             writeln!(
                 out,
                 "  {:<16} {}",
                 "needs",
-                line_of(&format!("{} {}", code.name(), code.value()))
+                escape_line(&format!("{} {}", code.name(), code.value()))
             )?;
         }
         for here in &need.here {
-            beside(out, "here", &line_of(here))?;
+            write_labelled(out, "here", &escape_line(here))?;
         }
         if let Some(renamed) = &need.renamed {
-            writeln!(out, "  {:<16} {}", "renamed", line_of(renamed))?;
+            writeln!(out, "  {:<16} {}", "renamed", escape_line(renamed))?;
         }
     }
     for remark in &account.remarks {
@@ -92,7 +92,7 @@ pub(super) fn text(out: &mut dyn StyledWrite, account: &Account) -> fmt::Result 
 }
 
 /// Writes `text` in lines, with the word `what` in the left column of the first line.
-pub(super) fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::Result {
+pub(super) fn write_labelled(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::Result {
     for (index, line) in wrap(text, BESIDE).iter().enumerate() {
         let what = if index == 0 { what } else { "" };
         writeln!(out, "  {what:<16} {line}")?;
@@ -103,7 +103,7 @@ pub(super) fn beside(out: &mut dyn StyledWrite, what: &str, text: &str) -> fmt::
 /// Writes a paragraph that begins with `words`, which a reader must not miss.
 pub(super) fn alarm(out: &mut dyn StyledWrite, words: &str, text: &str) -> fmt::Result {
     out.write_char('\n')?;
-    for line in wrap(&line_of(&format!("{words}: {text}")), 0) {
+    for line in wrap(&escape_line(&format!("{words}: {text}")), 0) {
         // Only the first line begins with the words.
         out.styled_beginning(BAD, words, &line)?;
         out.write_char('\n')?;
@@ -112,7 +112,7 @@ pub(super) fn alarm(out: &mut dyn StyledWrite, words: &str, text: &str) -> fmt::
 }
 
 /// Writes the reasons why this machine cannot load the file, if any.
-fn here(out: &mut dyn StyledWrite, here: &MachineFindings) -> fmt::Result {
+fn write_obstacles(out: &mut dyn StyledWrite, here: &MachineFindings) -> fmt::Result {
     const NOT_HERE: &str = "NOT ON THIS MACHINE";
     // Only missing libraries are printed. The JSON also lists those that were found.
     let missing = here.libraries.iter().filter(|(_, found)| !found);

@@ -35,7 +35,7 @@ impl Widths {
 
     /// Returns the widths that fit the columns of `fields`. `length` is the number of all bytes, which determines the width of the
     /// offset.
-    pub(super) fn of(fields: &[HexdumpField<'_>], length: usize) -> Widths {
+    pub(super) fn measure(fields: &[HexdumpField<'_>], length: usize) -> Widths {
         // A single name of a thousand letters would push every value out of sight. Names above the limit exceed their column instead.
         let widest = |length: fn(&HexdumpField<'_>) -> usize, limit: usize| {
             fields

@@ -2,7 +2,7 @@
 //! and opened offline. Without JavaScript it shows the lines of the terminal.
 
 use crate::cli::html::{LAYOUT, STYLE, VIEW_STYLE, escape, views};
-use crate::cli::output::line_of;
+use crate::cli::output::escape_line;
 use crate::conformance::plain_text::script_json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -33,7 +33,7 @@ pub(super) fn page(report: &Value, data: &Value, broken: &str) -> String {
         out,
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n{POLICY}\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{}</title>\n<style>{STYLE}{VIEW_STYLE}</style>\n<main>",
-        escape(&line_of(file))
+        escape(&escape_line(file))
     );
     sections(&mut out, report, broken);
     let _ = writeln!(

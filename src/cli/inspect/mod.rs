@@ -56,7 +56,7 @@ pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
         let message = format!("{} is a page about one file", output::file_name(path));
         return Err(CliError::new(message));
     }
-    several::each(&args.files, args.json, |path| inspect(path, &args))
+    several::print_answers(&args.files, args.json, |path| inspect(path, &args))
 }
 
 /// Creates the report on one file, in the form that the options select. With `--html` it writes the page and returns no text.
@@ -73,7 +73,7 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
     let broken_rules = std::mem::take(&mut inspection.broken);
     let diagnostics = |out: &mut dyn StyledWrite| match subject.broken() {
         None => broken(out, &subject, &broken_rules),
-        Some(wrong) => whole(&input.name, input.bytes()).violation(out, wrong),
+        Some(wrong) => diagnosed_file(&input.name, input.bytes()).violation(out, wrong),
     };
     let is_unknown = |broken: &(Option<usize>, Violation)| is_unknown_kind(&broken.1);
     let exit = match subject.broken() {
@@ -120,7 +120,7 @@ fn has_code(report: &Value) -> bool {
 }
 
 /// Returns the place of a rule that the file as a whole breaks. No fields of its container are recorded.
-fn whole<'a>(name: &'a str, bytes: &'a [u8]) -> DiagnosedBytes<'a> {
+fn diagnosed_file<'a>(name: &'a str, bytes: &'a [u8]) -> DiagnosedBytes<'a> {
     DiagnosedBytes {
         name,
         bytes,
@@ -149,7 +149,7 @@ fn broken(
                 spans: &unit.trace().spans,
             }
             .violation_or_unknown(out, broken)?,
-            None => whole(subject.name, subject.bytes).violation(out, broken)?,
+            None => diagnosed_file(subject.name, subject.bytes).violation(out, broken)?,
         }
     }
     Ok(())

@@ -1,7 +1,9 @@
 //! Models, parameters and saved objects, in the report for people at a terminal. Each function appends a section that starts with an
 //! empty line. A report without the member has no section.
 
-use super::words::{count, list, names, number, plain, releases_of, rows, section, shape, text};
+use super::words::{
+    count, format_cell, list, names, number, releases_of, rows, section, shape, text,
+};
 use crate::cli::color::StyledWrite;
 use crate::cli::table::size;
 use serde_json::Value;
@@ -16,8 +18,8 @@ pub(super) fn vm(out: &mut dyn StyledWrite, title: &str, vm: &Value) {
             text(&function["name"]).to_owned(),
             text(&function["kind"]).to_owned(),
             parameters.join(", "),
-            plain(&function["registers"]),
-            plain(&function["instructions"]),
+            format_cell(&function["registers"]),
+            format_cell(&function["instructions"]),
         ]
     });
     if !functions.is_empty() {
@@ -37,8 +39,8 @@ pub(super) fn vm(out: &mut dyn StyledWrite, title: &str, vm: &Value) {
         let described = constants.map(|(index, constant)| {
             vec![
                 index.to_string(),
-                plain(&constant["type"]),
-                plain(&constant["value"]),
+                format_cell(&constant["type"]),
+                format_cell(&constant["value"]),
             ]
         });
         rows(out, &["constant", "type", "value"], described);
@@ -65,7 +67,7 @@ pub(super) fn params(out: &mut dyn StyledWrite, title: &str, tensors: &Value) {
     let described = tensors.iter().map(|tensor| {
         vec![
             text(&tensor["name"]).to_owned(),
-            plain(&tensor["dtype"]),
+            format_cell(&tensor["dtype"]),
             shape(&tensor["shape"]),
             size(number(&tensor["bytes"])),
         ]
@@ -90,7 +92,7 @@ pub(super) fn cache(out: &mut dyn StyledWrite, cache: &Value) {
     let described = shards.iter().map(|shard| {
         vec![
             text(&shard["path"]).to_owned(),
-            plain(&shard["tensors"]),
+            format_cell(&shard["tensors"]),
             size(number(&shard["bytes"])),
             shard["state"]
                 .as_str()
@@ -102,7 +104,7 @@ pub(super) fn cache(out: &mut dyn StyledWrite, cache: &Value) {
         rows(out, &["file", "tensors", "data", "state"], described);
     }
     for (name, value) in cache["metadata"].as_object().into_iter().flatten() {
-        let _ = writeln!(out, "  {name}  {}", plain(value));
+        let _ = writeln!(out, "  {name}  {}", format_cell(value));
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::models::{cache, graph, objects, params, vm};
 use super::tree;
-use super::words::{count, labelled, list, names, number, plain, releases_of, rows, section, text};
+use super::words::{
+    count, format_cell, labelled, list, names, number, releases_of, rows, section, text,
+};
 use crate::cli::color::{HEAD, ODD, StyledWrite};
-use crate::cli::output::line_of;
+use crate::cli::output::escape_line;
 use crate::cli::table::size;
 use serde_json::Value;
 use tvmspec::blob::container::FileForm;
@@ -63,12 +65,12 @@ pub(super) fn render(out: &mut dyn StyledWrite, report: &Value) {
 /// Returns a copy of `value` with every text and every member name on one line, and control characters escaped.
 fn of_lines(value: &Value) -> Value {
     match value {
-        Value::String(text) => line_of(text).into(),
+        Value::String(text) => escape_line(text).into(),
         Value::Array(values) => values.iter().map(of_lines).collect(),
         Value::Object(fields) => {
             let fields = fields.iter();
             fields
-                .map(|(name, value)| (line_of(name), of_lines(value)))
+                .map(|(name, value)| (escape_line(name), of_lines(value)))
                 .collect()
         }
         other => other.clone(),
@@ -309,8 +311,8 @@ fn details(out: &mut dyn StyledWrite, module: &Value) {
             let shown = match value {
                 // Bytes, whose content is not in the report.
                 Value::Object(_) => size(number(&value["bytes"])),
-                Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(", "),
-                other => plain(other),
+                Value::Array(list) => list.iter().map(format_cell).collect::<Vec<_>>().join(", "),
+                other => format_cell(other),
             };
             let _ = writeln!(out, "  {name:<width$}  {shown}");
         }

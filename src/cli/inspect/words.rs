@@ -88,7 +88,7 @@ pub(super) fn shape(shape: &Value) -> String {
 }
 
 /// Formats the value of a cell: texts without quotes, nothing for null, anything else as JSON.
-pub(super) fn plain(value: &Value) -> String {
+pub(super) fn format_cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

@@ -27,7 +27,7 @@ enum InputSource {
 
 impl Inputs {
     /// Collects the inputs of the command line. An input of --input replaces the one of --inputs.
-    pub(super) fn of(args: &RunArgs) -> Result<Inputs, CliError> {
+    pub(super) fn from_args(args: &RunArgs) -> Result<Inputs, CliError> {
         let mut named = BTreeMap::new();
         let archive = args.inputs.as_deref().map(Archive::open).transpose()?;
         let members = archive.as_ref().map(Archive::names);

@@ -82,12 +82,12 @@ pub(crate) struct RunArgs {
 
 /// Runs the model, and writes its outputs and everything else that the options select.
 pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
-    let server = Places::of(&args.device)?;
+    let server = Places::resolve(&args.device)?;
     let places = args
         .device
         .iter()
         .zip(&server.devices)
-        .map(|(text, device)| place(text, *device))
+        .map(|(text, device)| parse_device(text, *device))
         .collect::<Result<Vec<_>, _>>()?;
     for path in [&args.output, &args.trace].into_iter().flatten() {
         output::check(path, Content::Binary)?;
@@ -100,7 +100,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
         )));
     }
     // Before the library is loaded, which runs its initializers, so that a wrong input is found without running them.
-    let inputs = Inputs::of(&args)?;
+    let inputs = Inputs::from_args(&args)?;
     let Some(library) = &args.library else {
         let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
             return Err(CliError::new("give a library, or --graph and --lib"));
@@ -119,7 +119,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
     let file = package.as_ref().map_or(library, |package| &package.lib);
     let module = load(file, &server)?;
     // A factory is the root of its library. A VM executable may be below the root, which is then the host code.
-    if let Some(factory) = GraphExecutorFactory::of(&module) {
+    if let Some(factory) = GraphExecutorFactory::from_module(&module) {
         let executor = factory.create(&module, places).map_err(CliError::new)?;
         return graph::run(&args, executor, inputs);
     }
@@ -297,6 +297,6 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
 }
 
 /// Checks that the device that `text` names exists.
-fn place(text: &str, device: Device) -> Result<ExecutorDevice, CliError> {
-    ExecutorDevice::of(device).map_err(|error| CliError::new(format!("{text}: {error}")))
+fn parse_device(text: &str, device: Device) -> Result<ExecutorDevice, CliError> {
+    ExecutorDevice::new(device).map_err(|error| CliError::new(format!("{text}: {error}")))
 }

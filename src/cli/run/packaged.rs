@@ -29,12 +29,12 @@ pub(super) fn unpack(path: &Path, is_remote: bool) -> Result<Option<UnpackedPack
     let Ok(input) = Input::open(path) else {
         return Ok(None);
     };
-    let form = FileForm::of(input.bytes());
+    let form = FileForm::detect(input.bytes());
     if is_image(form) {
         return Ok(None);
     }
     if let Ok(subject) = subject(&input, path, None)
-        && let Some(package) = Package::of(&subject.file).filter(Package::is_runnable)
+        && let Some(package) = Package::recognize(&subject.file).filter(Package::is_runnable)
     {
         return extract(&input, form, &package).map(Some);
     }

@@ -3,7 +3,7 @@
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, report, statistics, timed, write_outputs};
 use crate::cli::array::Bound;
-use crate::cli::input::listed;
+use crate::cli::input::list_known_names;
 use crate::cli::on_device::on_host;
 use crate::cli::{CliError, Exit, output};
 use std::collections::{HashMap, HashSet};
@@ -29,14 +29,20 @@ pub(super) fn run(
         ));
     }
     // VM-11: a missing function is detected here, before any input is read.
-    let machine = VirtualMachine::of(module, devices).map_err(CliError::new)?;
+    let machine = VirtualMachine::from_module(module, devices).map_err(CliError::new)?;
     let func = &args.func;
-    let params = machine.parameters(func).map_err(CliError::of)?;
-    let types = machine.parameter_types(func).map_err(CliError::of)?;
+    let params = machine
+        .parameters(func)
+        .map_err(CliError::from_library_error)?;
+    let types = machine
+        .parameter_types(func)
+        .map_err(CliError::from_library_error)?;
     let values = arguments(func, &params, &types.into_iter().collect(), &mut inputs)?;
     let mut result = Any::none();
     let times = timed(args.repeat, || {
-        result = machine.call(func, &*values).map_err(CliError::of)?;
+        result = machine
+            .call(func, &*values)
+            .map_err(CliError::from_library_error)?;
         Ok(())
     })?;
     let mut outputs = Vec::new();
@@ -73,7 +79,7 @@ fn arguments(
         if let Some((param, at)) = element {
             tuples.entry(param).or_default().push((at, name));
         } else if !known.contains(name.as_str()) {
-            let params = listed(name, params.iter().copied());
+            let params = list_known_names(name, params.iter().copied());
             return Err(CliError::Message(format!(
                 "`{func}` has no parameter `{name}`; it has {params}"
             )));
@@ -185,7 +191,7 @@ fn profile(
     let ran = machine.call(func, values);
     // Also if the call failed, because the observer holds the list.
     machine.observe(None);
-    ran.map_err(CliError::of)?;
+    ran.map_err(CliError::from_library_error)?;
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     if seen.is_empty() {
         // VM-12: such code calls its operators itself.

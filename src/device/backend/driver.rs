@@ -95,7 +95,7 @@ pub(crate) trait Driver: Sized + 'static {
     /// # Safety
     ///
     /// Both parts contain the bytes. The stream is as for [`Driver::sync`].
-    unsafe fn within(
+    unsafe fn copy_within_device(
         on: &Self::Opened,
         from: SpacePart<Self>,
         to: SpacePart<Self>,
@@ -107,7 +107,7 @@ pub(crate) trait Driver: Sized + 'static {
     /// # Safety
     ///
     /// As for [`Driver::within`] and [`Driver::sync`].
-    unsafe fn across(
+    unsafe fn copy_across_devices(
         (source, from): (&Self::Opened, SpacePart<Self>),
         (target, to): (&Self::Opened, SpacePart<Self>),
         stream: *mut c_void,

@@ -144,7 +144,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         let handle = Self::handle(stream)?;
         // DEV-38: checked against the device types of the copy, because a C table uses other numbers than the driver.
-        stream.on(copy.device())?;
+        stream.handle_for(copy.device())?;
         let stream = handle;
         let nbytes = copy.nbytes;
         // DEV-39: several drivers reject a copy of no bytes, so none reaches them.
@@ -178,7 +178,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
                     let target = self.enter(to_id)?;
                     let source = self.enter(from_id)?;
                     // SAFETY: both spaces hold the bytes (`DeviceApi::copy`).
-                    return unsafe { D::across((source, from), (target, to), stream) };
+                    return unsafe { D::copy_across_devices((source, from), (target, to), stream) };
                 }
                 // DEV-40: no driver here defines the result of an overlapping copy within a device. Such a copy is therefore rejected.
                 if Self::overlaps(copy) {
@@ -192,7 +192,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
                     return reject(DEV_40, Kind::Unsupported, message);
                 }
                 // SAFETY: both spaces hold the bytes (`DeviceApi::copy`).
-                unsafe { D::within(self.enter(from_id)?, from, to, stream) }
+                unsafe { D::copy_within_device(self.enter(from_id)?, from, to, stream) }
             }
         }
     }
@@ -200,7 +200,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
         let handle = Self::handle(stream)?;
         let opened = self.enter(device.id)?;
-        stream.on(device)?;
+        stream.handle_for(device)?;
         // SAFETY: null, or a stream of this type of device, as `Stream::on` just checked, that is not freed
         // (`Stream::from_handle`).
         unsafe { D::sync(opened, handle) }
@@ -223,7 +223,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
         let opened = self.enter(device.id)?;
         // SAFETY: the caller frees a stream of `create_stream` once, and does not use it afterwards
         // (`DeviceApi::free_stream`).
-        unsafe { D::free_stream(opened, stream.on(device)?) }
+        unsafe { D::free_stream(opened, stream.handle_for(device)?) }
     }
 
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
@@ -231,7 +231,7 @@ impl<D: Driver> DeviceApi for Backend<D> {
             return Ok(());
         }
         let opened = self.enter(device.id)?;
-        let (before, after) = (before.on(device)?, after.on(device)?);
+        let (before, after) = (before.handle_for(device)?, after.handle_for(device)?);
         // SAFETY: null, or streams of this type of device, as `Stream::on` just checked, that are not freed
         // (`Stream::from_handle`).
         unsafe { D::order(opened, before, after) }

@@ -91,7 +91,7 @@ mod handles {
         }
 
         /// Returns the memory `found` for `space`, or DEV-41 for a handle that is not alive.
-        fn known<R>(&self, space: Space, found: Option<R>) -> Result<R> {
+        fn require_alive<R>(&self, space: Space, found: Option<R>) -> Result<R> {
             match found {
                 Some(memory) => Ok(memory),
                 None => reject(
@@ -126,12 +126,12 @@ mod handles {
 
         fn find(&self, _: Device, space: Space) -> Result<(i32, M)> {
             let found = self.alive().memory.get(&space.address()).copied();
-            self.known(space, found)
+            self.require_alive(space, found)
         }
 
         fn remove(&self, _: Device, space: Space) -> Result<(i32, M)> {
             let found = self.alive().memory.remove(&space.address());
-            self.known(space, found)
+            self.require_alive(space, found)
         }
     }
 }

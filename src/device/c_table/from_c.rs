@@ -105,7 +105,7 @@ impl DeviceApi for DeviceOfC {
                 copy.hint.lanes,
             ],
         };
-        let stream = stream.on(copy.device())?;
+        let stream = stream.handle_for(copy.device())?;
         // SAFETY: both spaces hold the bytes, and the host side stays until a sync (`DeviceApi::copy`); the stream is of the type
         // of device that makes the copy, and not freed (`Stream::from_handle`).
         let code = unsafe { (self.0.copy)(self.0.context, &raw const bytes, stream) };
@@ -113,7 +113,7 @@ impl DeviceApi for DeviceOfC {
     }
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
-        let stream = stream.on(device)?;
+        let stream = stream.handle_for(device)?;
         // SAFETY: the function of the table, called with its context, and a stream of its type that is not freed.
         let code = unsafe { (self.0.sync)(self.0.context, device.id, stream) };
         self.checked("sync", code)
@@ -136,7 +136,7 @@ impl DeviceApi for DeviceOfC {
         let Some(free) = self.0.free_stream else {
             return Ok(());
         };
-        let stream = stream.on(device)?;
+        let stream = stream.handle_for(device)?;
         // SAFETY: a stream of this table, which the caller frees once and does not use afterwards (`DeviceApi::free_stream`).
         let code = unsafe { free(self.0.context, device.id, stream) };
         self.checked("free_stream", code)
@@ -147,7 +147,7 @@ impl DeviceApi for DeviceOfC {
         let Some(order) = self.0.sync_streams else {
             return Ok(());
         };
-        let (before, after) = (before.on(device)?, after.on(device)?);
+        let (before, after) = (before.handle_for(device)?, after.handle_for(device)?);
         // SAFETY: the function of the table, called with its context, and streams of its type that are not freed.
         let code = unsafe { order(self.0.context, device.id, before, after) };
         self.checked("sync_streams", code)

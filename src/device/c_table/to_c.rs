@@ -25,7 +25,10 @@ fn keep(text: &str) -> *const c_char {
 }
 
 /// Runs `body` with the API of `context`. A failure or a panic becomes -1 and a text.
-fn with(context: *mut c_void, body: impl FnOnce(&'static dyn DeviceApi) -> Result<()>) -> c_int {
+fn call_api(
+    context: *mut c_void,
+    body: impl FnOnce(&'static dyn DeviceApi) -> Result<()>,
+) -> c_int {
     // SAFETY: C passes the context of the table, which `of_api` put there and which is never freed.
     let api = unsafe { &*context.cast::<TableOfApi>() }.api;
     // FUN-07: no panic may unwind into C.
@@ -75,7 +78,7 @@ pub(super) unsafe extern "C" fn last_error(_: *mut c_void) -> *const c_char {
 
 /// Implements [`DeviceApi::set_device`] for the device of this index.
 pub(super) unsafe extern "C" fn set_device(context: *mut c_void, id: i32) -> c_int {
-    with(context, |api| api.set_device(device(id)))
+    call_api(context, |api| api.set_device(device(id)))
 }
 
 /// Implements [`DeviceApi::attribute`]; a number that no release has gets no answer (DEV-08).
@@ -85,7 +88,7 @@ pub(super) unsafe extern "C" fn attribute(
     number: i32,
     answer: *mut AttributeAnswer,
 ) -> c_int {
-    with(context, |api| {
+    call_api(context, |api| {
         let value = match Attribute::from_number(number) {
             Some(attribute) => api.attribute(device(id), attribute)?,
             None => AttributeValue::None,
@@ -117,7 +120,7 @@ pub(super) unsafe extern "C" fn alloc(
     alignment: u64,
     space: *mut *mut c_void,
 ) -> c_int {
-    with(context, |api| {
+    call_api(context, |api| {
         let allocated = api.alloc(
             device(id),
             nbytes as usize,
@@ -133,7 +136,7 @@ pub(super) unsafe extern "C" fn alloc(
 /// Implements [`DeviceApi::free`].
 pub(super) unsafe extern "C" fn free(context: *mut c_void, id: i32, space: *mut c_void) -> c_int {
     // SAFETY: C passes a space of this table's `alloc`, frees it once, and does not use it afterwards.
-    with(context, |api| unsafe { api.free(device(id), Space(space)) })
+    call_api(context, |api| unsafe { api.free(device(id), Space(space)) })
 }
 
 /// Implements [`DeviceApi::copy`]. A stream has no type in C, so it gets that of the device that makes the copy.
@@ -142,7 +145,7 @@ pub(super) unsafe extern "C" fn copy(
     copy: *const CopyBytes,
     stream: *mut c_void,
 ) -> c_int {
-    with(context, |api| {
+    call_api(context, |api| {
         // SAFETY: C passes a copy that stays for the call.
         let bytes = unsafe { &*copy };
         let [code, bits, lanes] = bytes.hint;
@@ -171,7 +174,7 @@ pub(super) unsafe extern "C" fn copy(
 pub(super) unsafe extern "C" fn sync(context: *mut c_void, id: i32, stream: *mut c_void) -> c_int {
     // SAFETY: C passes null or a stream of this table that is not freed.
     let stream = unsafe { stream_of_table(stream) };
-    with(context, |api| api.sync(device(id), stream))
+    call_api(context, |api| api.sync(device(id), stream))
 }
 
 /// Implements [`DeviceApi::create_stream`] and stores the handle, null for the default stream.
@@ -180,7 +183,7 @@ pub(super) unsafe extern "C" fn create_stream(
     id: i32,
     stream: *mut *mut c_void,
 ) -> c_int {
-    with(context, |api| {
+    call_api(context, |api| {
         let created = api.create_stream(device(id))?;
         // SAFETY: C passes an out pointer for the handle.
         unsafe { stream.write(created.handle()) };
@@ -197,7 +200,7 @@ pub(super) unsafe extern "C" fn free_stream(
     // SAFETY: C passes null or a stream of this table that is not freed.
     let stream = unsafe { stream_of_table(stream) };
     // SAFETY: C frees a stream once, and does not use it afterwards.
-    with(context, |api| unsafe {
+    call_api(context, |api| unsafe {
         api.free_stream(device(id), stream)
     })
 }
@@ -213,5 +216,5 @@ pub(super) unsafe extern "C" fn sync_streams(
     let before = unsafe { stream_of_table(before) };
     // SAFETY: C passes null or a stream of this table that is not freed.
     let after = unsafe { stream_of_table(after) };
-    with(context, |api| api.sync_streams(device(id), before, after))
+    call_api(context, |api| api.sync_streams(device(id), before, after))
 }

@@ -202,7 +202,7 @@ impl Driver for Cuda {
         Cuda::checked("cuMemcpyDtoHAsync", queued.result())
     }
 
-    unsafe fn within(
+    unsafe fn copy_within_device(
         _: &CudaDevice,
         from: SpacePart<Cuda>,
         to: SpacePart<Cuda>,
@@ -215,7 +215,7 @@ impl Driver for Cuda {
         Cuda::checked("cuMemcpyDtoDAsync", queued.result())
     }
 
-    unsafe fn across(
+    unsafe fn copy_across_devices(
         (source, from): (&CudaDevice, SpacePart<Cuda>),
         (target, to): (&CudaDevice, SpacePart<Cuda>),
         stream: *mut c_void,

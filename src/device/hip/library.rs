@@ -74,7 +74,7 @@ macro_rules! functions {
         }
 
         impl HipLibrary {
-            fn of(library: Library) -> Result<HipLibrary> {
+            fn from_library(library: Library) -> Result<HipLibrary> {
                 Ok(HipLibrary {
                     $($field: {
                         // SAFETY: the function of this name has this type, by the header of ROCm.
@@ -84,7 +84,7 @@ macro_rules! functions {
                             no_driver("HIP", format_args!("the driver library lacks {}: {error}", $name))
                         })?
                     },)*
-                    properties: PropertiesFunction::of(&library),
+                    properties: PropertiesFunction::find_newest(&library),
                     _library: library,
                 })
             }
@@ -142,7 +142,7 @@ const ARCH_NAME_BYTES: usize = 256;
 
 impl PropertiesFunction {
     /// Returns the newest version that the library has, or `None`. A library without any is still usable for everything else.
-    fn of(library: &Library) -> Option<PropertiesFunction> {
+    fn find_newest(library: &Library) -> Option<PropertiesFunction> {
         const NEWEST_FIRST: [(&[u8], usize); 2] = [
             (b"hipGetDevicePropertiesR0600\0", 1160),
             (b"hipGetDeviceProperties\0", 396),
@@ -198,7 +198,7 @@ impl HipLibrary {
         });
         // The first library that loads is used. If it lacks a function, that is reported; the next name is not tried.
         match libraries.into_iter().next() {
-            Some(library) => HipLibrary::of(library),
+            Some(library) => HipLibrary::from_library(library),
             None => Err(no_driver(
                 "HIP",
                 "the driver library (libamdhip64.so) was not found",

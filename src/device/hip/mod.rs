@@ -228,7 +228,7 @@ impl Driver for Hip {
         unsafe { on.copy(to, start(&from), from.nbytes, kind, stream) }
     }
 
-    unsafe fn within(
+    unsafe fn copy_within_device(
         on: &HipDevice,
         from: SpacePart<Hip>,
         to: SpacePart<Hip>,
@@ -239,7 +239,7 @@ impl Driver for Hip {
         unsafe { on.copy(start(&to), start(&from), to.nbytes, kind, stream) }
     }
 
-    unsafe fn across(
+    unsafe fn copy_across_devices(
         (source, from): (&HipDevice, SpacePart<Hip>),
         (target, to): (&HipDevice, SpacePart<Hip>),
         stream: *mut c_void,

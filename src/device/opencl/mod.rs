@@ -247,7 +247,7 @@ impl Driver for OpenCl {
         queued("clEnqueueReadBuffer", event)
     }
 
-    unsafe fn within(
+    unsafe fn copy_within_device(
         on: &OpenClDevice,
         from: SpacePart<OpenCl>,
         to: SpacePart<OpenCl>,

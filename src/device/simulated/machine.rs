@@ -188,7 +188,7 @@ impl SimulatedMachine {
         } else {
             copy.from_device.id
         };
-        self.check_order(&copy, (id, own(stream)));
+        self.check_order(&copy, (id, queue_stream(stream)));
         let snapshot = Snapshot(from_host.then(|| {
             // SAFETY: the source of a copy holds its bytes.
             unsafe { host_bytes(copy.from, copy.from_offset, copy.nbytes) }.to_vec()
@@ -204,7 +204,7 @@ impl SimulatedMachine {
 
     /// Queues work; fails with DEV-42 for a stream that this device does not have.
     pub(super) fn push(&mut self, id: i32, stream: Stream, work: Work) -> Result<()> {
-        let queue = (id, own(stream));
+        let queue = (id, queue_stream(stream));
         if stream != Stream::DEFAULT && !self.queues.contains_key(&queue) {
             return reject(
                 DEV_42,
@@ -230,7 +230,8 @@ impl SimulatedMachine {
         let handle = std::ptr::without_provenance_mut(!self.calls.len());
         // SAFETY: this device dereferences no handle: it looks streams up in `queues`.
         let stream = unsafe { Stream::from_handle(device, handle) };
-        self.queues.insert((id, own(stream)), VecDeque::new());
+        self.queues
+            .insert((id, queue_stream(stream)), VecDeque::new());
         self.log(SimulatedCall::CreateStream(id, stream));
         stream
     }
@@ -239,7 +240,7 @@ impl SimulatedMachine {
     pub(super) fn free_stream(&mut self, id: i32, stream: Stream) {
         self.log(SimulatedCall::FreeStream(id, stream));
         self.drain(id, stream);
-        self.queues.remove(&(id, own(stream)));
+        self.queues.remove(&(id, queue_stream(stream)));
     }
 
     /// Makes work that is queued on `after` from now on wait for the work on `before` so far.
@@ -255,7 +256,7 @@ impl SimulatedMachine {
     /// Runs all work on a stream, and work on others that it waits for. That work was queued earlier, so some work can always run.
     /// Only if a stream runs backwards, work may remain.
     pub(super) fn drain(&mut self, id: i32, stream: Stream) {
-        let queue = (id, own(stream));
+        let queue = (id, queue_stream(stream));
         while self.queues.get(&queue).is_some_and(|work| !work.is_empty())
             && (self.step(queue) || self.step_any())
         {}
@@ -436,7 +437,7 @@ fn count_down(left: &mut Option<usize>) -> bool {
 }
 
 /// Returns the stream with the type that the queues use as key. A C table passes no types, so the same stream may have two types.
-fn own(stream: Stream) -> Stream {
+fn queue_stream(stream: Stream) -> Stream {
     // SAFETY: this device dereferences no handle: it looks streams up in `queues`.
     unsafe { Stream::from_handle(Device::new(KIND, 0), stream.handle()) }
 }

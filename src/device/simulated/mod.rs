@@ -176,7 +176,7 @@ impl Simulated {
     }
 
     /// Returns the index of `device`; fails with DEV-42 if there is no device of that index.
-    fn here(&self, device: Device) -> Result<i32> {
+    fn device_index(&self, device: Device) -> Result<i32> {
         let id = device.id;
         if (0..self.devices).contains(&id) {
             return Ok(id);
@@ -210,7 +210,7 @@ impl SpaceSource for SimulatedState {
 
 impl DeviceApi for Simulated {
     fn set_device(&self, device: Device) -> Result<()> {
-        let id = self.here(device)?;
+        let id = self.device_index(device)?;
         // DEV-55: the current device is stored under the type that `launch` uses, even if the caller names another type.
         set_current_device(Device::ext_dev(id));
         self.machine().log(SimulatedCall::SetDevice(id));
@@ -220,9 +220,9 @@ impl DeviceApi for Simulated {
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         // DEV-07: a missing device answers only this attribute.
         if attribute == Attribute::Exist {
-            return AttributeValue::int(self.here(device).is_ok());
+            return AttributeValue::int(self.device_index(device).is_ok());
         }
-        self.here(device)?;
+        self.device_index(device)?;
         match attribute {
             Attribute::MaxThreadsPerBlock => AttributeValue::int(256),
             Attribute::WarpSize => AttributeValue::int(1),
@@ -235,7 +235,7 @@ impl DeviceApi for Simulated {
     }
 
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
-        self.here(device)?;
+        self.device_index(device)?;
         self.shared.alloc(device, nbytes, alignment, hint)
     }
 
@@ -245,14 +245,14 @@ impl DeviceApi for Simulated {
     }
 
     unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
-        stream.on(copy.device())?;
+        stream.handle_for(copy.device())?;
         // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { self.machine().copy(*copy, stream) }
     }
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
-        let id = self.here(device)?;
-        stream.on(device)?;
+        let id = self.device_index(device)?;
+        stream.handle_for(device)?;
         let mut machine = self.machine();
         machine.log(SimulatedCall::Sync(id, stream));
         if self.shared.bug != Some(Bug::SyncReturnsEarly) {
@@ -262,26 +262,26 @@ impl DeviceApi for Simulated {
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
-        self.here(device)?;
+        self.device_index(device)?;
         Ok(self.machine().create_stream(device))
     }
 
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
-        let id = self.here(device)?;
-        stream.on(device)?;
+        let id = self.device_index(device)?;
+        stream.handle_for(device)?;
         self.machine().free_stream(id, stream);
         Ok(())
     }
 
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
-        let id = self.here(device)?;
-        before.on(device)?;
-        after.on(device)?;
+        let id = self.device_index(device)?;
+        before.handle_for(device)?;
+        after.handle_for(device)?;
         self.machine().order(id, before, after)
     }
 
     fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> Result<Space> {
-        self.here(device)?;
+        self.device_index(device)?;
         // Only `Bug::WorkspaceTwice` fills this list.
         let twice = self.machine().handed_out.pop();
         if let Some(space) = twice {

@@ -124,7 +124,7 @@ impl Driver for Vulkan {
         ran
     }
 
-    unsafe fn within(
+    unsafe fn copy_within_device(
         on: &VulkanDevice,
         from: SpacePart<Vulkan>,
         to: SpacePart<Vulkan>,

@@ -12,8 +12,8 @@ pub fn advice(file: &ContainerFile<'_>) -> Option<String> {
     let linked: Vec<&ContainerPart<'_>> =
         file.parts.iter().filter(|part| is_linked(part)).collect();
     let code = linked.iter().find(|part| part.form.is_object());
-    let linker = Linker::of(code.copied());
-    if let Some(package) = Package::of(file) {
+    let linker = Linker::choose(code.copied());
+    if let Some(package) = Package::recognize(file) {
         return Some(package.advice(&linker));
     }
     let form = file.form.title();
@@ -184,7 +184,7 @@ pub(super) struct Linker<'p> {
 
 impl<'p> Linker<'p> {
     /// Chooses the linker for an object file, or for source if `part` is `None`.
-    fn of(part: Option<&'p ContainerPart<'p>>) -> Linker<'p> {
+    fn choose(part: Option<&'p ContainerPart<'p>>) -> Linker<'p> {
         let machine = part.and_then(|part| part.machine.as_ref());
         let arch = machine.map_or("", |machine| machine.architecture.as_str());
         let (command, output) = match part.map(|part| part.form) {

@@ -35,7 +35,7 @@ pub(super) fn bare(
     if prefixes.is_empty() && !part.blobs.is_empty() {
         return Vec::new();
     }
-    let name = subject.place(part);
+    let name = subject.part_name(part);
     if part.blobs.is_empty() && uses_only(part) {
         // C source that no code generator wrote is not read, and may define anything.
         if part.form == FileForm::CText {
@@ -88,7 +88,7 @@ fn user(
         false => ("calls a TVM runtime", "and finds no packed function in it"),
     };
     let title = format!("{name}: {} that {does}", part.form.title());
-    let load = |release| linked.judge(release, Load::whole(how));
+    let load = |release| linked.judge(release, Load::loads(how));
     let mut account = Account::new(title, loads(only, load));
     account.remarks.push(format!(
         "It is not what a code generator of TVM writes: it {does}, and no symbol in it is one that a loader looks for. {}",
@@ -113,7 +113,7 @@ fn remarks(
             .to_owned(),
     ];
     // The advice for a package stands first and already mentions its content.
-    if Package::of(&subject.file).is_none() {
+    if Package::recognize(&subject.file).is_none() {
         remarks.extend(operators(part));
     }
     remarks.extend(system_library(part, prefix, linked));

@@ -42,7 +42,7 @@ pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
                     ""
                 }
             )),
-            None => Load::whole(format!(
+            None => Load::loads(format!(
                 "by `vm.builtin.{}_cache.load` and `tvm.contrib.tvmjs`",
                 if release < Release::of(22) {
                     "ndarray"

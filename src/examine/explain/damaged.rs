@@ -28,7 +28,7 @@ pub(super) fn damaged(
     if let Some(account) = module_file(name, broken, only) {
         return account;
     }
-    let form = FileForm::of(bytes);
+    let form = FileForm::detect(bytes);
     let cut = container::cut_segment(bytes, bytes.len() as u64).filter(|_| is_image(form));
     let load = |_| match &cut {
         Some(why) => Load::fails(format!(
@@ -117,7 +117,7 @@ fn overlong(
         part: index,
         foreign: ForeignKinds::default(),
     };
-    let linked = LinkedImage::of(&file, &bytes);
+    let linked = LinkedImage::read(&file, &bytes);
     let mut account = library(&unit, part, is_image(file.form), &linked, only);
     account.raw = raw(&file);
     account.looked_at = linked.looked_at();

@@ -1,7 +1,7 @@
 //! TVM headers that C source includes. A release without one of them cannot compile the source.
 
 use super::account::{Account, refine};
-use super::library::plain;
+use super::library::describe_releases;
 use crate::blob::container::{ContainerFile, ContainerPart};
 use crate::examine::loading::{Load, LoadOutcome};
 use crate::release::Release;
@@ -21,7 +21,7 @@ pub(super) fn judge(file: &ContainerFile<'_>, account: &mut Account) {
         let (name, releases) = missing.filter(|_| load.outcome != LoadOutcome::Fails)?;
         Some(Load::fails(format!(
             "it does not compile with the headers of this release: it includes `{name}`, a header of {}. Compiled with those, {}",
-            plain(*releases),
+            describe_releases(*releases),
             match load.outcome {
                 LoadOutcome::Loads => format!("it loads, {}", load.why),
                 _ => load.why.clone(),

@@ -141,7 +141,7 @@ pub(super) fn runtime(
     };
     let mut account = Account::new(title, loads(only, load));
     let releases = match linked.releases() {
-        Some(releases) => format!(", as {} have them", plain(releases)),
+        Some(releases) => format!(", as {} have them", describe_releases(releases)),
         None => String::new(),
     };
     account.remarks.push(format!(
@@ -154,7 +154,7 @@ pub(super) fn runtime(
 /// Describes a range of releases in words.
 ///
 /// A range that ends at the last known release has no known end.
-pub(super) fn plain(Releases { since, until }: Releases) -> String {
+pub(super) fn describe_releases(Releases { since, until }: Releases) -> String {
     match until {
         _ if since == until => format!("tvm {since}"),
         Release::LAST => format!("tvm {since} and later"),
@@ -230,7 +230,7 @@ fn needs(library: &ExaminedLibrary<'_>) -> Vec<Need> {
                     .map_or("a kind that no release has", |info| info.about)
                     .into(),
                 loaders,
-                registered_by: registrar::of(&module.kind).into(),
+                registered_by: registrar::registering_part(&module.kind).into(),
                 renamed: renamed.or(former),
                 code: payload.map(Payload::code_needs).unwrap_or_default(),
                 here: Vec::new(),

@@ -38,7 +38,7 @@ pub struct MachineFindings {
 impl<'a> LinkedImage<'a> {
     /// Reads the linkage of `file`, which was opened from `bytes`. For files that are still to be linked, combines the needs of their
     /// symbols.
-    pub(super) fn of(file: &'a ContainerFile<'a>, bytes: &'a [u8]) -> LinkedImage<'a> {
+    pub(super) fn read(file: &'a ContainerFile<'a>, bytes: &'a [u8]) -> LinkedImage<'a> {
         let is_image = is_image(file.form);
         let linkage = if is_image && file.form != FileForm::MachOFat {
             linkage(file.form, bytes)
@@ -109,7 +109,7 @@ impl<'a> LinkedImage<'a> {
     /// The table of exports decides. A function that is not in the table may come from another library and has no effect here.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
         let load = match (load.outcome, self.cpp.as_slice()) {
-            (LoadOutcome::Loads, [first, more @ ..]) => Load::whole(format!(
+            (LoadOutcome::Loads, [first, more @ ..]) => Load::loads(format!(
                 "{}; and if the runtime is the one that it was compiled against: it calls C++ functions of TVM, whose names differ between releases and compilers (`{}`{})",
                 load.why,
                 String::from_utf8_lossy(first.get(..80).unwrap_or(first)).escape_debug(),
@@ -196,7 +196,7 @@ impl<'a> LinkedImage<'a> {
     pub(super) fn runtime_remark(&self) -> Option<String> {
         self.is_runtime().then(|| {
             let releases = match self.releases() {
-                Some(releases) => format!(", as {} have them", super::library::plain(releases)),
+                Some(releases) => format!(", as {} have them", super::library::describe_releases(releases)),
                 None => String::new(),
             };
             format!(

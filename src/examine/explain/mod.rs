@@ -26,7 +26,7 @@ pub use linked::{MachineFindings, is_image};
 pub use names::hold_to_library;
 pub(crate) use names::own_names;
 pub use package::{Package, PackageKind};
-pub(crate) use registrar::of as registered_by;
+pub(crate) use registrar::registering_part as registered_by;
 
 use super::loading::{self, Load, LoadCause, LoadOutcome, types};
 use super::subject::Assembled;
@@ -62,7 +62,7 @@ pub(super) fn explain(
     let file = &subject.file;
     let units = subject.units();
     // Read once for the whole file: an image is one part, and its symbols belong to every library binary in it.
-    let linked = LinkedImage::of(file, subject.bytes);
+    let linked = LinkedImage::read(file, subject.bytes);
     // The members of an archive are linked into one library, so that one member may have the functions that another lacks.
     // The members of a fat Mach-O file are not linked: each is a whole library for another machine.
     if file.form == FileForm::WasmModule {
@@ -103,7 +103,7 @@ pub(super) fn explain(
     }
     // No loader finds anything in the file. A function of TVM may still read it.
     if accounts.is_empty() {
-        accounts.push(other(subject, &linked, only)?);
+        accounts.push(report_other_file(subject, &linked, only)?);
     }
     let raw = raw(file);
     let mixed = mixed_machines(file);
@@ -115,7 +115,7 @@ pub(super) fn explain(
     let found_alone = !linked.is_system_library()
         && file.parts.iter().any(is_own)
         && !file.parts.iter().any(|part| is_image(part.form))
-        && Package::of(file).is_none();
+        && Package::recognize(file).is_none();
     let is_web = file
         .parts
         .iter()
@@ -233,7 +233,7 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
             }
             (Format::SideFile, None) => match side.iter().find(|(of, _)| of.contains(release)) {
                 Some((_, why)) => Load::fails(why.clone()),
-                None => Load::whole("with the code beside it"),
+                None => Load::loads("with the code beside it"),
             },
             (Format::Payload { kind, .. }, broken) => loading::stored(
                 release,
@@ -258,14 +258,14 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
                 }
             }
             (Format::Tensor, broken) => {
-                loading::tensor_file::lone(release, &unit.bytes, &types, broken.as_ref())
+                loading::tensor_file::judge_tensor(release, &unit.bytes, &types, broken.as_ref())
             }
             (Format::RelayCode, broken) => {
                 loading::relay_code(release, &unit.bytes, broken.as_ref())
             }
             // The readers of these files were not examined release by release, unlike those of payloads (`loading`).
             (_, Some(broken)) => Load::broken(broken),
-            (_, None) => Load::whole("as a file"),
+            (_, None) => Load::loads("as a file"),
         }
     };
     let mut account = Account::new(
@@ -310,7 +310,7 @@ fn doubled(findings: &[Finding]) -> Option<Load> {
 /// Returns the verdict of `release` on files of this extension: whether it has a loader.
 fn by_extension(format: &FileFormat, release: Release) -> Load {
     match format.loader(release) {
-        Some(loader) => Load::whole(format!("by `{loader}`")),
+        Some(loader) => Load::loads(format!("by `{loader}`")),
         None => Load::without_loader(format.kind, format.extension),
     }
 }
@@ -336,7 +336,7 @@ fn unmarked(file: &ContainerFile<'_>, release: Release) -> Load {
 }
 
 /// Reports a file that no loader of modules opens: JSON, text, object code without symbols of TVM.
-fn other(
+fn report_other_file(
     subject: &Subject<'_>,
     linked: &LinkedImage<'_>,
     only: Option<Release>,
@@ -383,7 +383,7 @@ fn other(
                 linked.judge(release, unmarked(&subject.file, release))
             }),
         ),
-        _ => return Err(subject.nothing()),
+        _ => return Err(subject.not_examinable()),
     };
     let mut account = Account::new(format!("{}: {}", subject.name, form.title()), loads);
     let exports = (form == FileForm::CText).then(|| macros::exports(subject.bytes));

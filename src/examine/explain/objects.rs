@@ -69,7 +69,7 @@ pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
                 "it takes the number that a text begins with, and rejects one that begins with none: {broken}"
             ));
         }
-        Load::whole("by `load_json`")
+        Load::loads("by `load_json`")
     })
 }
 
@@ -384,7 +384,7 @@ fn new_types(keys: &[String], release: Release) -> Load {
     };
     let mut typed = keys.iter().filter(|key| !is_plain(key)).peekable();
     let Some(first) = typed.peek().map(|key| shown(key).into_owned()) else {
-        return Load::whole("by `load_json`");
+        return Load::loads("by `load_json`");
     };
     if release <= TABLED
         && let Some(key) = typed.find(|key| asked(key, release).is_none())

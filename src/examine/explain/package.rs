@@ -34,17 +34,17 @@ pub enum PackageKind {
 
 impl<'a> Package<'a> {
     /// Recognizes a package, even if all its members are in one folder. Returns `None` for any other file.
-    pub fn of(file: &'a ContainerFile<'_>) -> Option<Package<'a>> {
+    pub fn recognize(file: &'a ContainerFile<'_>) -> Option<Package<'a>> {
         if !file.form.is_archive() {
             return None;
         }
         let members = || file.parts.iter().map(|part| part.member.as_str());
         let folder = members()
             .next()
-            .and_then(|first| within(first).split_once('/'));
+            .and_then(|first| strip_top_folder(first).split_once('/'));
         let folder = folder.map_or("", |(folder, _)| folder);
         let is_common = |name: &str| {
-            within(name)
+            strip_top_folder(name)
                 .strip_prefix(folder)
                 .is_some_and(|rest| rest.starts_with('/'))
         };
@@ -56,7 +56,7 @@ impl<'a> Package<'a> {
         // The names of an inner archive's members start with the name of that archive.
         let find = |wanted: &str| {
             members().find_map(|name| {
-                let rest = within(name).get(depth..)?;
+                let rest = strip_top_folder(name).get(depth..)?;
                 let after = rest.strip_prefix(wanted)?;
                 let is_whole = after.is_empty() || after.starts_with('/');
                 is_whole.then(|| name.get(..name.len().saturating_sub(after.len())))?
@@ -114,7 +114,7 @@ impl<'a> Package<'a> {
 
     /// Returns the reason why no release opens the package, and what to do.
     pub(super) fn advice(&self, linker: &Linker<'_>) -> String {
-        let path = |name: Option<&'a str>| name.map(within);
+        let path = |name: Option<&'a str>| name.map(strip_top_folder);
         let library = path(self.library).unwrap_or("LIB");
         let params =
             path(self.params).map_or(String::new(), |params| format!(" --params {params}"));
@@ -170,6 +170,6 @@ impl<'a> Package<'a> {
 }
 
 /// Removes the top folder of the archive from the name of a member.
-fn within(name: &str) -> &str {
+fn strip_top_folder(name: &str) -> &str {
     name.strip_prefix("./").unwrap_or(name)
 }

@@ -3,7 +3,7 @@
 /// Returns the part of TVM that must be present for a module of `kind` to load.
 ///
 /// The text follows the words "registered by". For an unknown kind, it says where a loader must come from.
-pub(crate) fn of(kind: &str) -> &'static str {
+pub(crate) fn registering_part(kind: &str) -> &'static str {
     match kind {
         "cuda" => {
             "a runtime built with USE_CUDA; in the wheels of 0.27 the library libtvm_runtime_cuda.so, which needs a driver"

@@ -34,7 +34,7 @@ pub(super) fn doubt(file: &ContainerFile<'_>, account: &mut Account) {
 fn is_linked_whole(file: &ContainerFile<'_>) -> bool {
     let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
     let image = |part: &ContainerPart<'_>| part.form.is_object() && !super::is_linked(part);
-    joined && !file.parts.iter().any(image) && Package::of(file).is_none()
+    joined && !file.parts.iter().any(image) && Package::recognize(file).is_none()
 }
 
 /// Returns whether the content that a linker would use from this member is unknown.

@@ -35,7 +35,7 @@ pub(super) fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspectio
     // PAY-23: if the side file is missing, only the name of a file shows that it is device code.
     let form = match wrong.rule().id() {
         "PAY-23" => "module-file",
-        _ => FileForm::of(bytes).name(),
+        _ => FileForm::detect(bytes).name(),
     };
     let mut details = Map::new();
     details.insert("violation".into(), violation(&wrong));
@@ -76,11 +76,11 @@ pub(super) fn of_subject(
         None
     };
     // The size of the file limits the report: a few bytes of a hostile file can refer to much more data.
-    let room = Room::of(bytes.len(), options);
+    let room = Room::for_file(bytes.len(), options);
     let units = subject.units();
     // With a stated layout, bytes of unknown form are a unit too.
     if file.form == FileForm::Unknown && units.is_empty() {
-        return Err(subject.nothing());
+        return Err(subject.not_examinable());
     }
     let findings = room.list(file.findings.as_slice(), Finding::clone);
     // Units have the order of their parts.

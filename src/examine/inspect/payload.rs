@@ -250,7 +250,7 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
         "instructions": executable.offsets.len(),
     });
     // PAY-88: the listing also shows instructions whose offset is outside the words.
-    let listing = Listing::of(executable);
+    let listing = Listing::new(executable);
     with_code(value, || listing.lines(), room)
 }
 

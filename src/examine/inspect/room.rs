@@ -31,7 +31,7 @@ pub(super) struct Room {
 
 impl Room {
     /// Creates the room for a file of `length` bytes.
-    pub(super) fn of(length: usize, options: InspectOptions) -> Room {
+    pub(super) fn for_file(length: usize, options: InspectOptions) -> Room {
         // All copies are in memory at the same time and share the limit.
         let room = (length as u64).saturating_mul(TIMES).saturating_add(FREE);
         Room {

@@ -52,7 +52,7 @@ impl ReadGraph {
     /// Returns the first rule that the graph breaks, apart from rules about its text.
     pub(super) fn fault(&self) -> Option<Violation> {
         let graph = Graph::read(&self.graph.to_string(), &mut Findings::default());
-        graph.and_then(|graph| Plan::of(&graph)).err()
+        graph.and_then(|graph| Plan::from_graph(&graph)).err()
     }
 }
 

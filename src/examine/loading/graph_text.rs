@@ -53,7 +53,7 @@ impl GraphText {
             return load;
         }
         let Some(broken) = &self.broken else {
-            return Load::whole("with the library that it was built with");
+            return Load::loads("with the library that it was built with");
         };
         let unseen = || {
             Load::silent(format!(

@@ -40,7 +40,7 @@ fn framed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
     };
     for index in 0..modules {
         // The message names the module, because a file may have many.
-        let named = |stop: Stop| stop.of(index);
+        let named = |stop: Stop| stop.with_module(index);
         let kind = stream.padded("kind").map_err(named)?;
         // BLOB-12: from 0.22 on, any number of `_lib` is accepted.
         if *kind == *LIBRARY.as_bytes() {
@@ -72,7 +72,7 @@ fn streamed(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop>
     let (mut modules, mut libraries) = (0_usize, 0_usize);
     // BLOB-03: the count is not compared with the number of entries. A count that is too large ends in an error of the stream.
     for index in 0..count {
-        let named = |stop: Stop| stop.of_entry(index);
+        let named = |stop: Stop| stop.with_entry(index);
         let key = stream.string("key").map_err(named)?;
         // Before 0.7 neither key had a special meaning, and the walk of the payload finds no loader for them.
         if since >= 7 && key == LIBRARY.as_bytes() {

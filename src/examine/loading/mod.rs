@@ -76,17 +76,17 @@ pub struct Load {
 
 impl Stop {
     /// Adds the number of a module to the reason, for layout 0.22, in which every entry is a module.
-    fn of(self, index: usize) -> Stop {
-        self.with(|why| format!("module {index}: {why}"))
+    fn with_module(self, index: usize) -> Stop {
+        self.map_reason(|why| format!("module {index}: {why}"))
     }
 
     /// Adds the number of an entry to the reason, for the older layouts, in which the tree is an entry too (BLOB-03).
-    fn of_entry(self, index: u64) -> Stop {
-        self.with(|why| format!("entry {index}: {why}"))
+    fn with_entry(self, index: u64) -> Stop {
+        self.map_reason(|why| format!("entry {index}: {why}"))
     }
 
     /// Changes the text of the reason and keeps the outcome.
-    fn with(self, words: impl FnOnce(String) -> String) -> Stop {
+    fn map_reason(self, words: impl FnOnce(String) -> String) -> Stop {
         match self {
             Stop::Rejects(why) => Stop::Rejects(words(why)),
             Stop::Unknown(why) => Stop::Unknown(words(why)),
@@ -108,7 +108,7 @@ impl LoadOutcome {
 
 impl Load {
     /// Creates a verdict of [`LoadOutcome::Loads`].
-    pub fn whole(why: impl Into<String>) -> Load {
+    pub fn loads(why: impl Into<String>) -> Load {
         Load::new(LoadOutcome::Loads, why).because(LoadCause::Whole)
     }
 

@@ -57,7 +57,7 @@ pub(super) fn walk(
     let mut seen = FieldsRead::default();
     for slot in form.slots {
         let field = field(release, slot, stream, &mut seen);
-        field.map_err(|stop| unlooked(info, slot, stream.manner(), stop))?;
+        field.map_err(|stop| soften_rejection(info, slot, stream.manner(), stop))?;
     }
     seen.judge(release, kind)
 }
@@ -79,7 +79,7 @@ fn is_foreign(shape: FieldShape) -> bool {
 /// check that the functions were read.
 ///
 /// If a field is missing, such a loader uses the previous value of the field's memory, so the outcome is unknown.
-fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Stop {
+fn soften_rejection(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Stop {
     let looks = match info.kind {
         "c" | "static_library" | "const_loader" | "relax.Executable" | "relax.VMExecutable" => true,
         _ if slot.name == "functions" || slot.name == "graph_json" => true,
@@ -102,12 +102,12 @@ fn by_grammar(
     info: &KindInfo,
     stream: &mut LoaderStream<'_>,
 ) -> Result<(), Stop> {
-    let mut cursor = Cursor::new(stream.rest());
+    let mut cursor = Cursor::new(stream.remaining());
     let layout = Layout::of(release);
     match payload::read(info.kind, layout, &mut cursor, &mut Findings::default()) {
         Ok(_) => {
             // The cursor read a copy of the stream's remaining bytes. The stream must advance by the same number.
-            let read = stream.rest().len().saturating_sub(cursor.remaining());
+            let read = stream.remaining().len().saturating_sub(cursor.remaining());
             stream.skip(read);
             Ok(())
         }
@@ -184,7 +184,7 @@ fn field<'a>(
         // PAY-35, PAY-36: this loader checks counts and duplicates in every release.
         FieldShape::Variables => {
             let names = stream.strings(name)?;
-            same(stream.u64("number of tensors")?, names.len())?;
+            check_counts(stream.u64("number of tensors")?, names.len())?;
             for _ in &names {
                 tensor(release, stream)?;
             }
@@ -199,7 +199,7 @@ fn field<'a>(
         }
         FieldShape::Symbols => {
             let symbols = stream.strings(name)?;
-            same(stream.u64("number of symbols")?, symbols.len())?;
+            check_counts(stream.u64("number of symbols")?, symbols.len())?;
             for symbol in symbols {
                 let variables = stream.strings("variables of a symbol")?;
                 seen.listed.push((symbol, variables));
@@ -209,7 +209,7 @@ fn field<'a>(
         FieldShape::Params => {
             let count = stream.u64("number of parameters")?;
             let names = stream.strings("names of parameters")?;
-            same(count, names.len())?;
+            check_counts(count, names.len())?;
             for _ in names {
                 tensor(release, stream)?;
             }
@@ -228,7 +228,7 @@ fn field<'a>(
 }
 
 /// Checks that the number of items equals the number of names, as every release does (PAY-35, PAY-42).
-fn same(count: u64, names: usize) -> Result<(), Stop> {
+fn check_counts(count: u64, names: usize) -> Result<(), Stop> {
     if count == names as u64 {
         return Ok(());
     }
@@ -257,7 +257,7 @@ fn functions<'a>(release: Release, stream: &mut LoaderStream<'a>) -> Result<Vec<
         match (info(release, stream), is_later) {
             (Ok(()), false) => {}
             (Err(stop), false) => return Err(stop),
-            (read, true) => return Err(later(key, read)),
+            (read, true) => return Err(judge_second_form(key, read)),
         }
     }
     Ok(keys)
@@ -276,14 +276,14 @@ fn info(release: Release, stream: &mut LoaderStream<'_>) -> Result<(), Stop> {
 
 /// Returns the outcome of 0.22 to 0.27 for function information of the second form (PAY-54). `read` is the result of reading it as the
 /// first form.
-fn later(key: &[u8], read: Result<(), Stop>) -> Stop {
+fn judge_second_form(key: &[u8], read: Result<(), Stop>) -> Stop {
     let about = format!(
         "a TVM after 0.27 wrote function `{}`, in a form that it does not know",
         text(key)
     );
     match read {
         Ok(()) => Stop::Unknown(about),
-        Err(stop) => stop.with(|why| format!("{about}: {why}")),
+        Err(stop) => stop.map_reason(|why| format!("{about}: {why}")),
     }
 }
 

@@ -68,7 +68,7 @@ impl<'a> LoaderStream<'a> {
     }
 
     /// Returns the remaining bytes.
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(super) fn remaining(&self) -> &'a [u8] {
         self.bytes
     }
 

@@ -21,7 +21,7 @@ pub(super) fn params(release: Release, bytes: &[u8]) -> Result<Option<String>, S
     }
     let names = stream.strings("names")?;
     // Loaders do not check that the count is present before they compare it.
-    if stream.rest().len() < 8 {
+    if stream.remaining().len() < 8 {
         return Err(Stop::Rejects(
             "the file ends before the number of tensors, and it compares the names with whatever was in memory".into(),
         ));
@@ -35,13 +35,13 @@ pub(super) fn params(release: Release, bytes: &[u8]) -> Result<Option<String>, S
     }
     for name in names {
         tensor(release, &mut stream)
-            .map_err(|stop| stop.with(|why| format!("parameter `{}`: {why}", text(name))))?;
+            .map_err(|stop| stop.map_reason(|why| format!("parameter `{}`: {why}", text(name))))?;
     }
     Ok(stream.lost())
 }
 
 /// Walks a file that is one tensor. Returns the same as [`params`].
-pub(super) fn lone(release: Release, bytes: &[u8]) -> Result<Option<String>, Stop> {
+pub(super) fn walk_tensor_file(release: Release, bytes: &[u8]) -> Result<Option<String>, Stop> {
     let mut stream = LoaderStream::new(bytes, Manner::Reports);
     tensor(release, &mut stream)?;
     Ok(stream.lost())
@@ -152,7 +152,7 @@ fn memory(release: Release, dtype: Dtype, count: u64) -> Option<u64> {
 /// Reads the available data of a tensor (TEN-32). Loaders only check that at least one byte was read, and skip even this check if the
 /// data are `optional`.
 fn data(stream: &mut LoaderStream<'_>, length: u64, optional: bool) -> Result<(), Stop> {
-    let left = stream.rest().len() as u64;
+    let left = stream.remaining().len() as u64;
     let read = match stream.manner() {
         Manner::Reports if length > left => {
             stream.lose(format!(

@@ -18,7 +18,7 @@ pub(crate) fn params(
 }
 
 /// Returns the verdict of `release` on a file that is one tensor.
-pub(crate) fn lone(
+pub(crate) fn judge_tensor(
     release: Release,
     bytes: &[u8],
     types: &[TypedTensor],
@@ -26,7 +26,7 @@ pub(crate) fn lone(
 ) -> Load {
     judge(
         release,
-        tensor::lone(release, bytes),
+        tensor::walk_tensor_file(release, bytes),
         "as a file",
         types,
         broken,
@@ -53,7 +53,7 @@ fn judge(
         (Ok(None), Some(broken)) => Load::unseen(broken),
         (Ok(None), None) => match types::misread(release, types) {
             Some(how) => Load::silent(how),
-            None => Load::whole(how),
+            None => Load::loads(how),
         },
     }
 }

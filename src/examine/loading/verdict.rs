@@ -99,7 +99,7 @@ impl ExaminedLibrary<'_> {
             .iter()
             .filter(|module| !module.is_host())
             .count();
-        Load::whole(match needed {
+        Load::loads(match needed {
             0 => "whole: there is nothing but the host library",
             1 => "if the loader of its module is there",
             _ => "if the loaders of all its modules are there",
@@ -197,10 +197,10 @@ pub fn bare(part: &ContainerPart<'_>, release: Release) -> Load {
         .any(|symbol| symbol.role == Role::Entry && symbol.code);
     match foreign_functions(part, release) {
         Some((trouble, cause)) => Load::silent(format!("it opens, but {trouble}")).because(cause),
-        None if !is_ambiguous(part) => Load::whole("as host code that imports nothing"),
+        None if !is_ambiguous(part) => Load::loads("as host code that imports nothing"),
         // BLOB-65: the C host of 0.21 defines its context in every file.
         None if is_of_c_host && release <= Release::of(20) => {
-            Load::whole("as host code that imports nothing")
+            Load::loads("as host code that imports nothing")
         }
         None if is_of_c_host => Load::unknown(
             "it opens, and no symbol states the calling convention of its functions: code of a C host of 0.20 and before, which it looks like without a context symbol, crashes when this release calls it",
@@ -309,7 +309,7 @@ pub fn stored(
         Some(broken) => Load::broken(broken),
         None => payload
             .and_then(|payload| fails_later(release, kind, payload))
-            .unwrap_or_else(|| Load::whole("as a file")),
+            .unwrap_or_else(|| Load::loads("as a file")),
     }
 }
 
@@ -323,7 +323,7 @@ pub fn relay_code(release: Release, bytes: &[u8], broken: Option<&Violation>) ->
             let mut cursor = Cursor::new(bytes);
             let read = RelayExecutable::read_code(&mut cursor, &mut Findings::default());
             let late = read.ok().as_ref().and_then(without_late_constants);
-            late.unwrap_or_else(|| Load::whole("as a file"))
+            late.unwrap_or_else(|| Load::loads("as a file"))
         }
     }
 }

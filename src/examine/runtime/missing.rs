@@ -108,7 +108,7 @@ pub fn missing(
     builtins(subject, names, &mut found);
     let releases = names.releases();
     let known: BTreeSet<String> = found.iter().map(|missing| missing.name.clone()).collect();
-    for name in spoken(subject) {
+    for name in named_global_functions(subject) {
         if !names.functions.contains(name) && !known.contains(name) {
             found.push(MissingName {
                 what: NeededName::Function,
@@ -255,7 +255,7 @@ fn contains(bytes: &[u8], name: &str) -> bool {
 }
 
 /// Returns the names of global functions among the texts of compiled code or of C source.
-fn spoken<'s>(subject: &'s Subject<'_>) -> Vec<&'s str> {
+fn named_global_functions<'s>(subject: &'s Subject<'_>) -> Vec<&'s str> {
     let form = subject.file.form;
     // Compressed archives have no readable texts, and files without code call nothing.
     let is_code = (form.is_object() || form.is_archive() || form == FileForm::CText)

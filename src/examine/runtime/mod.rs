@@ -106,21 +106,21 @@ impl RegisteredNames {
 
     /// Returns the kinds of module for which a loader is registered.
     pub fn loaders(&self) -> impl Iterator<Item = &str> {
-        self.behind(&PREFIXES)
+        self.strip_prefixes(&PREFIXES)
     }
 
     /// Returns the names of the supported devices.
     pub fn devices(&self) -> impl Iterator<Item = &str> {
         // This prefix is the same in releases up to 0.6.
-        self.behind(&["device_api."])
+        self.strip_prefixes(&["device_api."])
     }
 
     /// Returns the names of the functions of the Relax VM, without `vm.builtin.`.
     pub fn builtins(&self) -> impl Iterator<Item = &str> {
-        self.behind(&["vm.builtin."])
+        self.strip_prefixes(&["vm.builtin."])
     }
 
-    fn behind<'n>(&'n self, prefixes: &'n [&'n str]) -> impl Iterator<Item = &'n str> {
+    fn strip_prefixes<'n>(&'n self, prefixes: &'n [&'n str]) -> impl Iterator<Item = &'n str> {
         self.functions
             .iter()
             .filter_map(move |name| prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)))

@@ -53,7 +53,7 @@ pub(crate) unsafe fn from_callback(
         if returned == 0 {
             Ok(result)
         } else {
-            Err(failure::of_call(returned))
+            Err(failure::take_call_error(returned))
         }
     })
 }

@@ -14,7 +14,7 @@ const FRONTEND_KIND: ErrorKind = ErrorKind::Frontend;
 pub(crate) fn report(error: Error) -> c_int {
     if error.kind() != FRONTEND_KIND {
         frontend::release();
-    } else if frontend::held().is_null() {
+    } else if frontend::stored_error().is_null() {
         // FUN-14: a signal raised the error, and the frontend has stored it. There is no text, and an earlier text stays.
         return -2;
     }
@@ -29,7 +29,7 @@ pub(crate) fn report(error: Error) -> c_int {
 }
 
 /// Stores `message` as the failure of this thread, in place of an error object of the frontend (FUN-25).
-pub(crate) fn leave(message: &str) {
+pub(crate) fn store_message(message: &str) {
     // FUN-25: the reference to the object is released when another failure replaces it.
     frontend::release();
     last_error::set(message);
@@ -40,9 +40,9 @@ pub(crate) fn leave(message: &str) {
 /// # Safety
 ///
 /// `error` is null or a live object of the frontend.
-pub(crate) unsafe fn leave_object(error: *mut c_void) {
+pub(crate) unsafe fn store_object(error: *mut c_void) {
     // SAFETY: `error` is null or an object of the frontend, by this contract.
-    let is_kept = unsafe { frontend::hold(error) };
+    let is_kept = unsafe { frontend::store_error(error) };
     if is_kept {
         last_error::set(&format!(
             "{FRONTEND_KIND}: the frontend holds the error of this call"
@@ -54,7 +54,7 @@ pub(crate) unsafe fn leave_object(error: *mut c_void) {
 }
 
 /// Returns the error of a call that returned `code`. The callee stored the error in the place of the old or of the new era.
-pub(crate) fn of_call(code: c_int) -> Error {
+pub(crate) fn take_call_error(code: c_int) -> Error {
     // Code that serves both eras stores its failure in both places.
     let left = take_raised();
     match last_error::take() {
@@ -91,7 +91,7 @@ fn error_of(text: &str) -> Error {
         None => (ErrorKind::Tvm, text),
     };
     // FUN-14: a text alone does not mean that the frontend has stored an error, even if it begins with that kind.
-    let (kind, message) = if kind == FRONTEND_KIND && frontend::held().is_null() {
+    let (kind, message) = if kind == FRONTEND_KIND && frontend::stored_error().is_null() {
         (ErrorKind::Tvm, text)
     } else {
         (kind, message)

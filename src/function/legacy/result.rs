@@ -138,7 +138,7 @@ pub(crate) unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any> {
 /// Converts a result for a caller of the old convention. Strings and bytes are stored in `keep`, which the caller keeps until the next call
 /// on this thread.
 pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_int)> {
-    let result = match Extension::of(result) {
+    let result = match Extension::from_any(result) {
         Ok(extension) => {
             let (v_handle, code) = extension.into_handle();
             return Ok((TVMValue { v_handle }, code));

@@ -1,7 +1,7 @@
 //! The attributes of a graph: one list for each property of its entries.
 
 use super::json_text::JsonText;
-use super::node::once;
+use super::node::check_duplicates;
 use crate::graph::{
     GRF_13, GRF_14, GRF_15, GRF_16, GRF_17, GRF_18, GRF_21, GRF_22, GRF_51, GRF_52,
 };
@@ -38,7 +38,7 @@ pub(super) fn read_attrs(
     let (mut dtypes, mut shapes, mut storage, mut devices, mut scopes) =
         (None, None, None, None, None);
     let members = attrs.members(GRF_13, "attrs")?;
-    once(&members, findings, |key| key)?;
+    check_duplicates(&members, findings, |key| key)?;
     for (key, value) in members {
         let pair = value.elements(GRF_13, &key)?;
         let [tag, list] = pair.as_slice() else {

@@ -158,7 +158,15 @@ impl Graph {
     fn check_references(&self, top: &Top<'_>) -> Result<(), Violation> {
         for (index, node) in self.nodes.iter().enumerate() {
             for (nth, input) in node.inputs.iter().enumerate() {
-                let place = || Some(top.nodes.at(index)?.member("inputs")?.at(nth)?.offset());
+                let place = || {
+                    Some(
+                        top.nodes
+                            .element(index)?
+                            .member("inputs")?
+                            .element(nth)?
+                            .offset(),
+                    )
+                };
                 let field = || format!("nodes[{index}].inputs[{nth}]");
                 self.check_entry(*input, place, field)?;
                 // GRF-10: releases do not check this. Such a node reads bytes of the previous run, or uninitialized bytes.
@@ -169,7 +177,7 @@ impl Graph {
             }
         }
         for (nth, head) in self.heads.iter().enumerate() {
-            let place = || Some(top.heads.at(nth)?.offset());
+            let place = || Some(top.heads.element(nth)?.offset());
             self.check_entry(*head, place, || format!("heads[{nth}]"))?;
         }
         for (nth, index) in self.arg_nodes.iter().enumerate() {
@@ -177,7 +185,7 @@ impl Graph {
                 .nodes
                 .get(*index)
                 .is_some_and(|node| node.call.is_none());
-            let offset = where_broken(is_input, || Some(top.arg_nodes.at(nth)?.offset()));
+            let offset = where_broken(is_input, || Some(top.arg_nodes.element(nth)?.offset()));
             GRF_11
                 .require(is_input, offset, || {
                     format!(

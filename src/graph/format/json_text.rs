@@ -32,7 +32,7 @@ impl<'a> JsonText<'a> {
             scan.space();
             // GRF-01: no release reads past the closing brace. Text after it is a second document, or the rest of a broken one.
             if scan.at == text.len() {
-                return Ok(JsonText::within(text, 0, value));
+                return Ok(JsonText::slice(text, 0, value));
             }
         }
         // GRF-01: the scan stopped at the unexpected byte, or at the end.
@@ -53,7 +53,7 @@ impl<'a> JsonText<'a> {
     }
 
     /// Creates the value for the part `inner` of `text`, which starts at `offset`.
-    fn within(text: &'a str, offset: u64, inner: (usize, usize)) -> JsonText<'a> {
+    fn slice(text: &'a str, offset: u64, inner: (usize, usize)) -> JsonText<'a> {
         JsonText {
             text: text.get(inner.0..inner.1).unwrap_or_default(),
             offset: offset.saturating_add(inner.0 as u64),
@@ -71,15 +71,15 @@ impl<'a> JsonText<'a> {
         rule: Rule,
         what: &str,
     ) -> Result<Vec<(Cow<'a, str>, JsonText<'a>)>, Violation> {
-        let parts = self.parts(b'{');
-        let parts = parts.ok_or_else(|| self.wrong(rule, what, "an object"))?;
+        let parts = self.bracketed_elements(b'{');
+        let parts = parts.ok_or_else(|| self.wrong_form(rule, what, "an object"))?;
         let mut members = Vec::new();
         // `document` has checked that every name has a value.
         for pair in parts.chunks_exact(2) {
             let [key, value] = pair else { continue };
             let name = unescaped(key.text);
             let name =
-                name.ok_or_else(|| key.wrong(rule, "the name of a member", "text of UTF-16"))?;
+                name.ok_or_else(|| key.wrong_form(rule, "the name of a member", "text of UTF-16"))?;
             members.push((name, *value));
         }
         Ok(members)
@@ -87,12 +87,12 @@ impl<'a> JsonText<'a> {
 
     /// Returns the elements of an array.
     pub(super) fn elements(&self, rule: Rule, what: &str) -> Result<Vec<JsonText<'a>>, Violation> {
-        let elements = self.parts(b'[');
-        elements.ok_or_else(|| self.wrong(rule, what, "a list"))
+        let elements = self.bracketed_elements(b'[');
+        elements.ok_or_else(|| self.wrong_form(rule, what, "a list"))
     }
 
     /// Returns the element at `index` for an error message; `None` if the list is too short.
-    pub(super) fn at(&self, index: usize) -> Option<JsonText<'a>> {
+    pub(super) fn element(&self, index: usize) -> Option<JsonText<'a>> {
         self.elements(GRF_01, "").ok()?.get(index).copied()
     }
 
@@ -106,25 +106,25 @@ impl<'a> JsonText<'a> {
     pub(super) fn string(&self, rule: Rule, what: &str) -> Result<String, Violation> {
         // GRF-01: half of a surrogate pair is an error here, but not when the string is skipped.
         let text = unescaped(self.text).map(Cow::into_owned);
-        text.ok_or_else(|| self.wrong(rule, what, "a string"))
+        text.ok_or_else(|| self.wrong_form(rule, what, "a string"))
     }
 
     /// Returns the value as an integer.
     pub(super) fn integer(&self, rule: Rule, what: &str) -> Result<i64, Violation> {
         let number = self.text.parse();
         // `parse` also accepts `+1` and `01`. Neither is JSON, so `document` has rejected them.
-        number.map_err(|_| self.wrong(rule, what, "an integer"))
+        number.map_err(|_| self.wrong_form(rule, what, "an integer"))
     }
 
     /// Returns the value as a count or an index.
     pub(super) fn index(&self, rule: Rule, what: &str) -> Result<usize, Violation> {
         let number = self.text.parse();
-        number.map_err(|_| self.wrong(rule, what, "an integer from 0 on"))
+        number.map_err(|_| self.wrong_form(rule, what, "an integer from 0 on"))
     }
 
     /// Returns the elements between the brackets, or alternating keys and values. Returns `None` if the text does not begin with
     /// `open`.
-    fn parts(&self, open: u8) -> Option<Vec<JsonText<'a>>> {
+    fn bracketed_elements(&self, open: u8) -> Option<Vec<JsonText<'a>>> {
         let mut scan = Scan {
             text: self.text,
             at: 0,
@@ -140,14 +140,14 @@ impl<'a> JsonText<'a> {
                 b',' | b':' => scan.step(),
                 b']' | b'}' => return Some(parts),
                 // An inner value is skipped here, and parsed when it is needed.
-                _ => parts.push(JsonText::within(self.text, self.offset, scan.value()?)),
+                _ => parts.push(JsonText::slice(self.text, self.offset, scan.value()?)),
             }
         }
     }
 
     /// Creates the violation of `rule` in field `what`, for a value that does not have the form `form`.
     #[cold]
-    fn wrong(&self, rule: Rule, what: &str, form: &str) -> Violation {
+    fn wrong_form(&self, rule: Rule, what: &str, form: &str) -> Violation {
         // The message shows only the beginning, because the value may be a list of megabytes.
         let message = format!("expected {form}, found `{:.32}`", self.text);
         rule.broken(Kind::Malformed, self.offset, message)

@@ -94,7 +94,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
     let (mut op, mut name, mut inputs, mut attrs) = (None, None, None, None);
     let members = item.members(GRF_04, "")?;
     // GRF-20: releases treat `attr` and `attrs` as the same member, so a node with both repeats a member.
-    once(&members, findings, |key| match key {
+    check_duplicates(&members, findings, |key| match key {
         "attr" => "attrs",
         key => key,
     })?;
@@ -146,7 +146,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
 }
 
 /// Reports the second of two members with the same meaning (GRF-20).
-pub(super) fn once(
+pub(super) fn check_duplicates(
     members: &[(Cow<'_, str>, JsonText<'_>)],
     findings: &mut Findings,
     meant: fn(&str) -> &str,
@@ -168,7 +168,7 @@ pub(super) fn once(
 fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam, Violation> {
     let mut all = Vec::new();
     let members = attrs.members(GRF_07, "attrs")?;
-    once(&members, findings, |key| key)?;
+    check_duplicates(&members, findings, |key| key)?;
     for (key, value) in members {
         let text = value.string(GRF_07, &format!("attrs.{key}"))?;
         all.push((key, text, value.offset()));

@@ -47,7 +47,7 @@ impl Plan {
     ///
     /// Fails if a size overflows, a pool is on two devices, or a storage id is far beyond the number of entries. Also fails if an entry
     /// does not match the image of its pool.
-    pub fn of(graph: &Graph) -> Result<Plan, Violation> {
+    pub fn from_graph(graph: &Graph) -> Result<Plan, Violation> {
         let most = graph.entries.iter().map(|entry| entry.storage_id).max();
         let count = most.map_or(0, |most| most.saturating_add(1));
         // Only a graph that is built member by member can break this. The reader checks GRF-52 itself, because it knows the offset.
@@ -58,7 +58,7 @@ impl Plan {
         // GRF-52: there are never more pools than entries, even if the check is switched off.
         let mut pools: Vec<Option<StoragePool>> = vec![None; count.min(entries)];
         for (index, entry) in graph.entries.iter().enumerate() {
-            let one = StoragePool::of(index, entry)?;
+            let one = StoragePool::from_entry(index, entry)?;
             let Some(slot) = pools.get_mut(entry.storage_id) else {
                 continue;
             };
@@ -97,11 +97,11 @@ impl Plan {
 
 impl StoragePool {
     /// Returns the pool that would hold only `entry`.
-    fn of(index: usize, entry: &DataEntry) -> Result<StoragePool, Violation> {
+    fn from_entry(index: usize, entry: &DataEntry) -> Result<StoragePool, Violation> {
         let scope = entry.scope.clone().unwrap_or_default();
         // GRF-53: any scope that contains the word is one of images. An unknown one is rejected below.
         let texture = if scope.contains("texture") {
-            Some(Texture::of(index, entry, &scope)?)
+            Some(Texture::from_entry(index, entry, &scope)?)
         } else {
             None
         };
@@ -159,7 +159,7 @@ impl StoragePool {
 
 impl Texture {
     /// Returns the image that contains `entry` (GRF-53). The last extent is the texel. The other extents are rows and columns.
-    fn of(index: usize, entry: &DataEntry, scope: &str) -> Result<Texture, Violation> {
+    fn from_entry(index: usize, entry: &DataEntry, scope: &str) -> Result<Texture, Violation> {
         let rank = entry.shape.len();
         // GRF-53: the number of leading extents that form the rows.
         let rows = match scope {

@@ -1,6 +1,6 @@
 //! Conversion of the arguments of executors and factories, with their errors.
 
-use super::executor::{ExecutorDevice, whole};
+use super::executor::{ExecutorDevice, whole_byte_elements};
 use crate::function;
 use crate::graph::{GRF_42, GRF_43, GRF_44};
 use crate::module::Module;
@@ -30,7 +30,7 @@ pub(super) fn executor_devices(
                     .into());
             }
         };
-        found.push(ExecutorDevice::of(Device { kind, id })?);
+        found.push(ExecutorDevice::new(Device { kind, id })?);
     }
     Ok(found)
 }
@@ -89,7 +89,7 @@ pub(super) fn as_bytes(view: AnyView<'_>) -> function::Result<Vec<u8>> {
 pub(super) fn description<'a>(view: &'a AnyView<'_>) -> function::Result<&'a DLTensor> {
     // GRF-33: only a tensor object shows whether small elements may be packed. A borrowed description does not.
     if let Ok(tensor) = cast::<Tensor>(*view) {
-        whole(&tensor)?;
+        whole_byte_elements(&tensor)?;
     }
     let tensor = cast::<*mut DLTensor>(*view)?;
     // SAFETY: an argument of this type points to a description that lives as long as the view.

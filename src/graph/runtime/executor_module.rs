@@ -47,7 +47,7 @@ impl GraphExecutor {
     }
 
     /// Returns the executor of `module`, if it is one.
-    pub(crate) fn of(module: &Module) -> Option<&GraphExecutor> {
+    pub(crate) fn from_module(module: &Module) -> Option<&GraphExecutor> {
         let kind: &dyn std::any::Any = module.implementation()?;
         kind.downcast_ref()
     }

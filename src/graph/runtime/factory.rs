@@ -44,7 +44,7 @@ pub(super) enum ModelParams {
 
 impl ModelParams {
     /// Calls `visit` with every parameter.
-    fn each(
+    fn for_each_param(
         &self,
         mut visit: impl FnMut(&str, ModelParam<'_>) -> function::Result<()>,
     ) -> function::Result<()> {
@@ -166,7 +166,7 @@ impl GraphExecutorFactory {
         // GRF-43: linked parameters come first, because their memory replaces that of the pool.
         linked::link(&mut executor, module, None)?;
         self.params
-            .each(|name, tensor| match executor.input_index(name) {
+            .for_each_param(|name, tensor| match executor.input_index(name) {
                 // GRF-37: a parameter that is not an input of the graph is skipped.
                 Some(index) => tensor.set(&mut executor, index),
                 None => Ok(()),
@@ -185,7 +185,7 @@ impl GraphExecutorFactory {
     }
 
     /// Returns the factory of `module`, if it is one.
-    pub fn of(module: &Module) -> Option<&GraphExecutorFactory> {
+    pub fn from_module(module: &Module) -> Option<&GraphExecutorFactory> {
         let kind: &dyn std::any::Any = module.implementation()?;
         kind.downcast_ref()
     }
@@ -202,7 +202,7 @@ impl ModuleKind for GraphExecutorFactory {
         let with =
             move |body: fn(&GraphExecutorFactory, &Module, &[AnyView<'_>]) -> function::Result| {
                 Function::from_packed(move |args| {
-                    let factory = GraphExecutorFactory::of(&alive);
+                    let factory = GraphExecutorFactory::from_module(&alive);
                     let none = || Error::new(ErrorKind::Runtime, "the module is not a factory");
                     body(factory.ok_or_else(none)?, &alive, args)
                 })
@@ -226,7 +226,7 @@ impl ModuleKind for GraphExecutorFactory {
                 factory
                     .params
                     // OBJ-39: the names may come from a file whose writer chose them to collide in the map.
-                    .each(|name, tensor| map.set_untrusted(name, tensor.to_object()?))?;
+                    .for_each_param(|name, tensor| map.set_untrusted(name, tensor.to_object()?))?;
                 Ok(map.into())
             }),
             "remove_params" => with(|factory, module, _| {
@@ -253,7 +253,7 @@ impl ModuleKind for GraphExecutorFactory {
             return Ok(payload.to_vec());
         }
         let mut tensors = Vec::new();
-        self.params.each(|name, tensor| {
+        self.params.for_each_param(|name, tensor| {
             let copy = tensor.to_object()?;
             let dtype = copy.dl().dtype;
             tensors.push((

@@ -66,7 +66,7 @@ pub(super) fn link(
                 let source = DLTensor { data, ..template };
                 // SAFETY: the address is that of the library's constant for this storage, with the size that the library's graph
                 // states. `lookup` keeps the library (third clause of `module::load`).
-                unsafe { put(executor, input, source, lookup.clone().into()) }?;
+                unsafe { link_or_copy(executor, input, source, lookup.clone().into()) }?;
             }
             // GRF-43: None means that the storage id has no parameter, so the input keeps its pool.
             _ if found.is_none() => {}
@@ -75,7 +75,7 @@ pub(super) fn link(
                 // SAFETY: a tensor object has readable extents and strides.
                 unsafe { PoolTensor::check_compact(tensor.dl(), "a linked parameter") }?;
                 // SAFETY: a tensor object owns the memory that it describes, contiguous as just checked, and is kept.
-                unsafe { put(executor, input, *tensor.dl(), found) }?;
+                unsafe { link_or_copy(executor, input, *tensor.dl(), found) }?;
             }
         }
     }
@@ -107,7 +107,7 @@ fn own_lookup(module: &Module) -> Result<Option<LinkedLookup<'static>>, Error> {
 /// # Safety
 ///
 /// `source` describes memory that stays as long as `keep`, in one piece; its extents are readable.
-unsafe fn put(
+unsafe fn link_or_copy(
     executor: &mut Executor,
     input: usize,
     source: DLTensor,

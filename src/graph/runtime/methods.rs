@@ -236,7 +236,7 @@ fn load_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
 /// Uses another executor's memory for every parameter in the file; arguments: `(other executor's module, parameter file)`.
 fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
     let other = as_module(args[0])?;
-    let shared = GraphExecutor::of(&other).ok_or_else(|| {
+    let shared = GraphExecutor::from_module(&other).ok_or_else(|| {
         Error::from(GRF_44.rejected(
             Kind::Type,
             format!(

@@ -64,7 +64,7 @@ impl Model {
         let path = path.as_ref();
         // SAFETY: the caller keeps the requirements of this function, which are the same.
         let module = unsafe { open(path) }?;
-        let Some(factory) = GraphExecutorFactory::of(&module) else {
+        let Some(factory) = GraphExecutorFactory::from_module(&module) else {
             let message = format!(
                 "{} is a `{}` module, no graph; pass its graph and parameters to Model::from_parts",
                 path.display(),
@@ -159,6 +159,6 @@ unsafe fn open(path: &Path) -> Result<Module, Error> {
 fn executor_devices(devices: &[Device]) -> Result<Vec<ExecutorDevice>, Error> {
     devices
         .iter()
-        .map(|device| ExecutorDevice::of(*device))
+        .map(|device| ExecutorDevice::new(*device))
         .collect()
 }

@@ -163,7 +163,7 @@ unsafe fn error_of(thrown: *mut Unwind) -> Error {
 /// `object` is a live object of the C++ type `own`.
 unsafe fn described(own: CxxType, object: *mut u8) -> Error {
     // SAFETY: `object` is a live object of the type `own`, by this contract.
-    if let Some(object) = unsafe { part(own, object, b"N3tvm3ffi5ErrorE") } {
+    if let Some(object) = unsafe { find_subobject(own, object, b"N3tvm3ffi5ErrorE") } {
         let error = object.cast::<*mut Header>().wrapping_add(1);
         // SAFETY: in an exception of this class, a pointer to an error object follows the table.
         let error = unsafe { error.read() };
@@ -176,7 +176,7 @@ unsafe fn described(own: CxxType, object: *mut u8) -> Error {
         }
     }
     // SAFETY: `object` is a live object of the type `own`, by this contract.
-    if let Some(object) = unsafe { part(own, object, b"St9exception") } {
+    if let Some(object) = unsafe { find_subobject(own, object, b"St9exception") } {
         type What = unsafe extern "C" fn(*mut u8) -> *const c_char;
         // SAFETY: an object of a class with virtual functions begins with a pointer to its table.
         let table = unsafe { object.cast::<*const What>().read() };
@@ -225,7 +225,7 @@ unsafe fn name_of<'a>(of: CxxType) -> &'a [u8] {
 /// # Safety
 ///
 /// `object` is a live object of the C++ type `own`.
-unsafe fn part(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> {
+unsafe fn find_subobject(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> {
     // SAFETY: `own` is type information, by this contract.
     if unsafe { name_of(own) } == wanted {
         return Some(object);
@@ -240,7 +240,7 @@ unsafe fn part(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> 
             // SAFETY: for a single base at offset 0, the third word is its type.
             let base = unsafe { own.wrapping_add(2).cast::<CxxType>().read() };
             // SAFETY: an object of a class with a base at offset 0 begins with an object of the base.
-            unsafe { part(base, object, wanted) }
+            unsafe { find_subobject(base, object, wanted) }
         }
         b"N10__cxxabiv121__vmi_class_type_infoE" => {
             // SAFETY: for several bases, the second half of the third word is their number.
@@ -254,7 +254,7 @@ unsafe fn part(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> 
                 // SAFETY: `place` states where the base is in an object of this class.
                 let object = unsafe { base_at(object, place) };
                 // SAFETY: `object` is now the address of an object of the base.
-                unsafe { part(kind, object, wanted) }
+                unsafe { find_subobject(kind, object, wanted) }
             })
         }
         _ => None,

@@ -127,19 +127,19 @@ pub(in crate::module) fn import(module: &Module, other: &Module) -> Result<(), E
     let handle: *mut c_void = (&raw mut handle).cast();
     let slot = offset_of!(ModuleVirtuals, import_module);
     // SAFETY: a `Module const&` is the address of a handle; the function takes its own reference if it keeps the module.
-    alone(|| unsafe { call(module, slot, [handle]) }).map(drop)
+    run_exclusively(|| unsafe { call(module, slot, [handle]) }).map(drop)
 }
 
 /// Removes all imports.
 pub(in crate::module) fn clear_imports(module: &Module) -> Result<(), Error> {
     let slot = offset_of!(ModuleVirtuals, clear_imports);
     // SAFETY: the function in this slot takes only the module.
-    alone(|| unsafe { call(module, slot, []) }).map(drop)
+    run_exclusively(|| unsafe { call(module, slot, []) }).map(drop)
 }
 
 /// Runs `body` while no other thread reads or changes imports of C++ modules through this crate, because their array has no lock.
 /// `body` may call this function again.
-pub(in crate::module) fn alone<T>(body: impl FnOnce() -> T) -> T {
+pub(in crate::module) fn run_exclusively<T>(body: impl FnOnce() -> T) -> T {
     static LOCK: Mutex<()> = Mutex::new(());
     thread_local! {
         static HELD: Cell<bool> = const { Cell::new(false) };

@@ -6,7 +6,7 @@
 //! A failure, including a panic, is thrown as the C++ class `tvm::ffi::Error`. If libstdc++ is not in the process, and on other
 //! machines, the error is set on the thread and the result is empty.
 
-use crate::function::{Error, ErrorKind, caught, set_raised};
+use crate::function::{Error, ErrorKind, catch_panic, set_raised};
 use crate::module::Module;
 use crate::object::Array;
 use crate::value::header::{Header, ObjectRef};
@@ -89,7 +89,7 @@ fn text_of(cell: *const RawAny) -> String {
 fn answer<T: Default>(this: This, body: impl FnOnce(&Module) -> Result<T, Error>) -> T {
     // FUN-07: a panic is caught here, before it reaches a C++ frame.
     let answered =
-        caught(|| module_of(this).map_or_else(|| Ok(T::default()), |module| body(&module)));
+        catch_panic(|| module_of(this).map_or_else(|| Ok(T::default()), |module| body(&module)));
     let error = match answered {
         Ok(value) => return value,
         Err(error) => error,

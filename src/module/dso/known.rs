@@ -15,7 +15,7 @@ pub(super) struct KnownSymbol {
 
 /// Returns the properties of the symbol at `address`.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-pub(super) fn known(address: NonNull<c_void>) -> Option<KnownSymbol> {
+pub(super) fn symbol_at(address: NonNull<c_void>) -> Option<KnownSymbol> {
     use std::ffi::{c_char, c_int};
 
     #[repr(C)]
@@ -63,7 +63,7 @@ pub(super) fn known(address: NonNull<c_void>) -> Option<KnownSymbol> {
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-pub(super) fn known(_address: NonNull<c_void>) -> Option<KnownSymbol> {
+pub(super) fn symbol_at(_address: NonNull<c_void>) -> Option<KnownSymbol> {
     None
 }
 

@@ -2,9 +2,9 @@
 
 #[cfg(unix)]
 use super::forward::{self, ShownExports};
-use super::known::known;
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 use super::known::size_in_file;
+use super::known::symbol_at;
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 use super::known::{KnownSymbol, list_in_file};
 use super::segment::{MappedSegment, executable, segment, writable};
@@ -100,9 +100,9 @@ impl Dso {
 }
 
 /// Explains why an existing file cannot run on this machine.
-fn foreign(path: &Path) -> Option<String> {
+fn file_incompatibility(path: &Path) -> Option<String> {
     let (head, _) = FileHead::read(path)?;
-    crate::blob::container::foreign(head.bytes())
+    crate::blob::container::incompatibility(head.bytes())
 }
 
 /// The beginning of a file: the headers of an image, with up to 35 program headers.
@@ -135,7 +135,7 @@ impl FileHead {
 impl Dso {
     /// Looks up `name` in the library's own table. Returns `Err` if `dlsym` must search for it.
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-    fn own(&self, name: SymbolName<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
+    fn find_in_table(&self, name: SymbolName<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
         let table = self.table.as_ref().ok_or(())?;
         match table.find(name) {
             Some(found) => Ok(Some((found.address.ok_or(())?, found.size))),
@@ -147,7 +147,7 @@ impl Dso {
 
     #[inline(never)]
     fn look_up(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
-        match self.own(name) {
+        match self.find_in_table(name) {
             Ok(known) => known.map(|(address, _)| address),
             Err(()) => {
                 let name = CString::new(name.text()).ok()?;
@@ -160,7 +160,7 @@ impl Dso {
     }
 
     #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-    fn own(&self, _name: SymbolName<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
+    fn find_in_table(&self, _name: SymbolName<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
         Err(())
     }
 
@@ -175,7 +175,7 @@ impl Dso {
         };
         match own {
             Some(own) => own.is_data,
-            None => known(address).is_some_and(|symbol| symbol.is_data),
+            None => symbol_at(address).is_some_and(|symbol| symbol.is_data),
         }
     }
 
@@ -203,7 +203,7 @@ impl Symbols for Dso {
     }
 
     fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation> {
-        let own = self.own(name);
+        let own = self.find_in_table(name);
         let address = match own {
             Ok(known) => known.map(|(address, _)| address),
             Err(()) => self.address(name),
@@ -215,7 +215,7 @@ impl Symbols for Dso {
         let mapped = self.segment(start).map(|segment| segment.end - start);
         let symbol = match own {
             Ok(Some((_, size))) => Some(size),
-            _ => known(address).map(|symbol| symbol.size),
+            _ => symbol_at(address).map(|symbol| symbol.size),
         };
         let symbol = symbol.filter(|size| *size > 0);
         // MOD-18: a symbol outside of every segment has no end, even if it states a size.
@@ -263,7 +263,7 @@ impl Symbols for Dso {
     }
 
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-    fn unmet(&self) -> Vec<String> {
+    fn missing_functions(&self) -> Vec<String> {
         use crate::module::exports;
         let Some(table) = &self.table else {
             return Vec::new();
@@ -273,7 +273,7 @@ impl Symbols for Dso {
         let needed = needed.filter_map(|name| name.to_str().ok());
         let unmet = needed.filter(|name| {
             let is_ours = exports::find(name).is_some() && forward::is_reachable();
-            !is_ours && !self.sees(name)
+            !is_ours && !self.can_resolve(name)
         });
         unmet.map(str::to_owned).collect()
     }
@@ -287,7 +287,7 @@ impl Symbols for Dso {
 impl Dso {
     /// Returns whether the dynamic linker finds `name` for this library.
     #[cold]
-    fn sees(&self, name: &str) -> bool {
+    fn can_resolve(&self, name: &str) -> bool {
         // SAFETY: the address is not used.
         let among_its_own = unsafe { self.library.get::<*const ()>(name) };
         among_its_own.is_ok() || forward::address_in_process(name).is_some()
@@ -298,7 +298,7 @@ impl Dso {
 #[cold]
 fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
     // For a file of another machine, glibc reports "no such file", although the file exists.
-    if let Some(foreign) = foreign(path) {
+    if let Some(foreign) = file_incompatibility(path) {
         let text = format!("cannot open {}: {foreign}", path.to_string_lossy());
         return MOD_01.rejected(Kind::Unsupported, text);
     }
@@ -313,7 +313,7 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
     if words().any(|word| word == "symbol")
         && let Some(missing) = words().find(|word| names::is_of_runtime(word.as_bytes()))
     {
-        let text = names::not_met(&path, &[missing.to_owned()]);
+        let text = names::explain_missing_symbols(&path, &[missing.to_owned()]);
         // MOD-26: a library that is bound at once is rejected by the dynamic linker, as in releases.
         return MOD_26.rejected(Kind::Missing, text);
     }

@@ -23,4 +23,4 @@ pub(crate) mod stub;
 mod table;
 
 pub(crate) use library::Dso;
-pub(super) use segment::{can_execute, can_write, room_behind};
+pub(super) use segment::{can_execute, can_write, readable_bytes_from};

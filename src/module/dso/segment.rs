@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 /// Returns the number of readable bytes from `address` to the end of its segment, if it is known.
-pub(crate) fn room_behind(address: NonNull<c_void>) -> Option<usize> {
+pub(crate) fn readable_bytes_from(address: NonNull<c_void>) -> Option<usize> {
     let start = address.as_ptr() as usize;
     Some(segment(start)?.end - start)
 }

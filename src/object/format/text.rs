@@ -114,7 +114,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         self.skip_space();
         if self.at < self.text.len() {
             // Reported at the first extra byte, as Python's reader does.
-            return self.wrong("Extra data");
+            return self.fail("Extra data");
         }
         Ok(value)
     }
@@ -127,7 +127,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
             // The first byte selects the kind of value. An empty container is complete immediately and never open, so it does not count
             // for OBJ-40.
             let mut done = match self.peek() {
-                None => return self.wrong(VALUE),
+                None => return self.fail(VALUE),
                 Some(b'{') => {
                     self.step(1);
                     self.skip_space();
@@ -159,7 +159,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
                 Some(b'N') => self.literal("NaN", |build| build.float(f64::NAN))?,
                 Some(b'I') => self.literal("Infinity", |build| build.float(f64::INFINITY))?,
                 // A minus can also begin a number, so the next byte decides.
-                Some(b'-') if self.rest().get(1) == Some(&b'I') => {
+                Some(b'-') if self.remaining().get(1) == Some(&b'I') => {
                     self.literal("-Infinity", |build| build.float(f64::NEG_INFINITY))?
                 }
                 // Any other byte must begin a number.
@@ -194,7 +194,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
                     (Some(b'}'), OpenContainer::Object(pairs, _)) => {
                         done = self.object(std::mem::take(pairs))?
                     }
-                    _ => return self.wrong("Expecting ',' delimiter"),
+                    _ => return self.fail("Expecting ',' delimiter"),
                 }
                 self.step(1);
                 open.pop();
@@ -206,7 +206,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
     fn object(&mut self, pairs: Vec<(B::Value, B::Value)>) -> Result<B::Value, JsonError> {
         match self.build.object(pairs) {
             Some(object) => Ok(object),
-            None => self.wrong(COLLIDING),
+            None => self.fail(COLLIDING),
         }
     }
 
@@ -217,7 +217,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
         fresh: OpenContainer<B::Value>,
     ) -> Result<(), JsonError> {
         if open.len() >= MAX_DEPTH {
-            return self.wrong(TOO_DEEP);
+            return self.fail(TOO_DEEP);
         }
         open.push(fresh);
         Ok(())
@@ -226,12 +226,12 @@ impl<'a, B: Build> JsonReader<'a, B> {
     /// Parses a name and its colon.
     fn key(&mut self) -> Result<B::Value, JsonError> {
         if self.peek() != Some(b'"') {
-            return self.wrong(NAME);
+            return self.fail(NAME);
         }
         let key = self.string()?;
         self.skip_space();
         if self.peek() != Some(b':') {
-            return self.wrong("Expecting ':' delimiter");
+            return self.fail("Expecting ':' delimiter");
         }
         self.step(1);
         Ok(key)
@@ -243,8 +243,8 @@ impl<'a, B: Build> JsonReader<'a, B> {
         word: &str,
         value: impl FnOnce(&mut B) -> B::Value,
     ) -> Result<B::Value, JsonError> {
-        if !self.rest().starts_with(word.as_bytes()) {
-            return self.wrong(VALUE);
+        if !self.remaining().starts_with(word.as_bytes()) {
+            return self.fail(VALUE);
         }
         self.step(word.len());
         Ok(value(&mut self.build))
@@ -287,12 +287,12 @@ impl<'a, B: Build> JsonReader<'a, B> {
 /// The part of the parser that does not create values.
 impl<'a, B> JsonReader<'a, B> {
     /// Returns the error at the next byte.
-    const fn wrong<T>(&self, what: &'static str) -> Result<T, JsonError> {
+    const fn fail<T>(&self, what: &'static str) -> Result<T, JsonError> {
         Err(JsonError { what, at: self.at })
     }
 
     /// Returns the text from the next byte on.
-    fn rest(&self) -> &'a [u8] {
+    fn remaining(&self) -> &'a [u8] {
         self.text.get(self.at..).unwrap_or_default()
     }
 

@@ -66,7 +66,7 @@ impl<'a> ModuleFile<'a> {
         side: Option<&[u8]>,
         findings: &mut Findings,
     ) -> Result<ModuleFile<'a>, Violation> {
-        let format = known(name, format)?;
+        let format = find_format(name, format)?;
         let Some(side) = side else {
             let message = format!(
                 "`{name}` needs the side file `{}`, which is missing: without it none of its functions can be launched",
@@ -132,7 +132,7 @@ pub fn write(
     format: &str,
     release: Release,
 ) -> Result<(Vec<u8>, String), Violation> {
-    let format = known(name, format)?;
+    let format = find_format(name, format)?;
     // PAY-28: releases compare the extension with the format of the module, so code in another format would not load under this name.
     let own = payload.format().unwrap_or_default();
     let kinds = format.kinds();
@@ -204,7 +204,7 @@ pub fn side_file_name(name: &str) -> String {
 }
 
 /// Returns the row of `format`, or if that is empty, of the extension of `name`.
-fn known(name: &str, format: &str) -> Result<&'static FileFormat, Violation> {
+fn find_format(name: &str, format: &str) -> Result<&'static FileFormat, Violation> {
     let extension = match format {
         "" => extension(name).unwrap_or_default(),
         format => format,

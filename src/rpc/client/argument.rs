@@ -213,7 +213,8 @@ fn data_of(link: &Arc<Link>, space: Space) -> Result<u64> {
 /// Encodes a module of this session.
 fn module(link: &Arc<Link>, view: &AnyView<'_>) -> Result<PackedValue<'static>> {
     let module = cast::<Module>(*view)?;
-    let remote = RemoteModule::of(&module).filter(|remote| Arc::ptr_eq(&remote.handle.link, link));
+    let remote =
+        RemoteModule::from_module(&module).filter(|remote| Arc::ptr_eq(&remote.handle.link, link));
     remote
         .map(|remote| PackedValue::Module(remote.handle.handle))
         .ok_or_else(|| {
@@ -224,7 +225,9 @@ fn module(link: &Arc<Link>, view: &AnyView<'_>) -> Result<PackedValue<'static>> 
 
 /// Encodes an object of this session.
 fn object(link: &Arc<Link>, view: &AnyView<'_>) -> Result<PackedValue<'static>> {
-    let object = view.as_object().and_then(Ref::<RemoteObject>::made);
+    let object = view
+        .as_object()
+        .and_then(Ref::<RemoteObject>::downcast_boxed);
     if let Some(object) = object.filter(|object| Arc::ptr_eq(object.link(), link)) {
         return Ok(object.packed());
     }

@@ -112,7 +112,7 @@ fn largest(link: &Link) -> Result<usize> {
     if let Some(known) = link.content.get() {
         return Ok(*known);
     }
-    let Some(asked) = link.known("tvm.rpc.server.GetCRTMaxPacketSize")? else {
+    let Some(asked) = link.cached_global("tvm.rpc.server.GetCRTMaxPacketSize")? else {
         return Ok(MOST);
     };
     let limit = super::outcome::call_of(link, asked)?;
@@ -152,7 +152,7 @@ pub(super) fn free(space: Space, device: Device) -> Result<()> {
 }
 
 /// Returns the session of a device, and the device as the server knows it.
-fn there(device: Device) -> Result<(Arc<Link>, Device)> {
+fn remote_device(device: Device) -> Result<(Arc<Link>, Device)> {
     Ok((session_of(device)?, device.without_session()))
 }
 
@@ -176,12 +176,12 @@ fn side(
 
 impl DeviceApi for RemoteDevices {
     fn set_device(&self, device: Device) -> Result<()> {
-        let (link, device) = there(device)?;
+        let (link, device) = remote_device(device)?;
         link.command(RpcCode::DevSetDevice, vec![PackedValue::Device(device)])
     }
 
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
-        let (link, device) = there(device)?;
+        let (link, device) = remote_device(device)?;
         // RPC-23: for a server of unknown release the oldest of its era is assumed, so that no unknown attribute is requested.
         let release = match (link.era.stated, link.era.is_ffi()) {
             (false, false) => Release::of(8),
@@ -211,7 +211,7 @@ impl DeviceApi for RemoteDevices {
     }
 
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
-        let (link, device) = there(device)?;
+        let (link, device) = remote_device(device)?;
         alloc(&link, device, nbytes, alignment, hint)
     }
 
@@ -226,7 +226,7 @@ impl DeviceApi for RemoteDevices {
         dtype: Dtype,
         scope: Option<&str>,
     ) -> Result<Space> {
-        let (link, device) = there(device)?;
+        let (link, device) = remote_device(device)?;
         // The server defines the scopes. A session that may be of 0.7 has only memory without a scope.
         if !link.era.has(8) {
             // DEV-15: a shape without a valid size requests more than any server has, and the server rejects it.
@@ -271,7 +271,7 @@ impl DeviceApi for RemoteDevices {
                 let bytes = unsafe { std::slice::from_raw_parts_mut(start, copy.nbytes) };
                 read(&space.link, &part, bytes)
             }
-            (Some(_), Some(_)) => among(copy, stream),
+            (Some(_), Some(_)) => copy_on_server(copy, stream),
             _ => Err(DEV_18
                 .rejected(
                     Kind::Unsupported,
@@ -285,14 +285,14 @@ impl DeviceApi for RemoteDevices {
     }
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
-        let handle = stream.on(device)?.addr() as u64;
-        let (link, device) = there(device)?;
+        let handle = stream.handle_for(device)?.addr() as u64;
+        let (link, device) = remote_device(device)?;
         let args = vec![PackedValue::Device(device), PackedValue::Handle(handle)];
         link.command(RpcCode::DevStreamSync, args)
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
-        let (link, own) = there(device)?;
+        let (link, own) = remote_device(device)?;
         // RPC-20: the codes of streams came with 0.8.
         if !link.era.has(8) {
             return Ok(Stream::DEFAULT);
@@ -305,18 +305,18 @@ impl DeviceApi for RemoteDevices {
     }
 
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
-        let handle = stream.on(device)?.addr() as u64;
+        let handle = stream.handle_for(device)?.addr() as u64;
         if handle == 0 {
             return Ok(());
         }
-        let (link, device) = there(device)?;
+        let (link, device) = remote_device(device)?;
         let args = vec![PackedValue::Device(device), PackedValue::Handle(handle)];
         link.command(RpcCode::DevFreeStream, args)
     }
 
     fn set_stream(&self, device: Device, stream: Stream) -> Result<()> {
-        let handle = stream.on(device)?.addr() as u64;
-        let (link, own) = there(device)?;
+        let handle = stream.handle_for(device)?.addr() as u64;
+        let (link, own) = remote_device(device)?;
         let before = stream::set(device, stream)?;
         // The server keeps one stream for each device of the session, independent of the threads of this process.
         if before == stream || !link.era.has(8) {
@@ -328,7 +328,7 @@ impl DeviceApi for RemoteDevices {
 }
 
 /// Copies between two places on one server.
-fn among(copy: &CopyRequest, stream: Stream) -> Result<()> {
+fn copy_on_server(copy: &CopyRequest, stream: Stream) -> Result<()> {
     let (from, source) = side(copy.from, copy.from_device, copy.from_offset, copy.hint)?;
     let (to, target) = side(copy.to, copy.to_device, copy.to_offset, copy.hint)?;
     // RPC-85: a handle of one server is invalid on another, or names other memory there.

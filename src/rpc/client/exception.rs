@@ -28,7 +28,7 @@ pub(in crate::rpc) fn far_error(values: &[PackedValue<'_>]) -> Error {
         _ => b"",
     };
     let text = String::from_utf8_lossy(bytes);
-    let parts = ExceptionParts::of(&text);
+    let parts = ExceptionParts::split(&text);
     Error::with_parts(
         parts.kind.as_bytes(),
         parts.message.as_bytes(),
@@ -49,7 +49,7 @@ struct ExceptionParts<'t> {
 
 impl<'t> ExceptionParts<'t> {
     /// Splits the text of any release.
-    fn of(text: &'t str) -> ExceptionParts<'t> {
+    fn split(text: &'t str) -> ExceptionParts<'t> {
         let mut rest = text;
         // There is one prefix for each hop between the failing server and this client.
         while let Some(inner) = rest.strip_prefix(HOP) {

@@ -37,31 +37,31 @@ fn connect(args: &[AnyView<'_>]) -> Result<Any> {
     let mut args = args;
     // RPC-103: the call cannot state a release, so that the client detects the server's era (RPC-100).
     let mut options = SessionOptions::default();
-    let first = place(&mut args)?;
+    let first = take_hop(&mut args)?;
     // Each further hop has the same form, after the name of the function that connects to it.
     while let [function, rest @ ..] = args {
-        let name: String = cast(*function).map_err(wrong)?;
+        let name: String = cast(*function).map_err(type_error)?;
         if name != "rpc.Connect" {
             let message = format!("a session that `{name}` creates does not belong to this client");
             return Err(RPC_103.rejected(Kind::Unsupported, message).into());
         }
         args = rest;
-        options.hops.push(place(&mut args)?);
+        options.hops.push(take_hop(&mut args)?);
     }
     let session = Session::connect(&first.host, first.port, &first.key, &options)?;
     Ok(Module::new(SessionModule(session)).into())
 }
 
 /// Removes host, port and key from the front of `args`, and the logging flag that 0.9 added after them.
-fn place(args: &mut &[AnyView<'_>]) -> Result<RemoteHop> {
+fn take_hop(args: &mut &[AnyView<'_>]) -> Result<RemoteHop> {
     let [host, port, key, rest @ ..] = *args else {
         let message = "rpc.Connect takes a host, a port and a key".to_owned();
         return Err(RPC_103.rejected(Kind::Type, message).into());
     };
     let place = RemoteHop {
-        host: cast(*host).map_err(wrong)?,
-        port: cast(*port).map_err(wrong)?,
-        key: cast(*key).map_err(wrong)?,
+        host: cast(*host).map_err(type_error)?,
+        port: cast(*port).map_err(type_error)?,
+        key: cast(*key).map_err(type_error)?,
     };
     *args = match rest {
         // The flag requests a log of the channel, which this client does not write.
@@ -72,19 +72,19 @@ fn place(args: &mut &[AnyView<'_>]) -> Result<RemoteHop> {
 }
 
 /// Creates the error for an argument of a wrong type.
-fn wrong(broken: crate::rule::Violation) -> Error {
+fn type_error(broken: crate::rule::Violation) -> Error {
     let message = format!("an argument of rpc.Connect: {}", broken.message());
     RPC_103.rejected(Kind::Type, message).into()
 }
 
 /// Implements `rpc.LoadRemoteModule`: takes a session and the name of an uploaded file.
 fn load(session: &Module, name: String) -> Result<Module> {
-    of(session)?.load_module(&name)
+    session_of_module(session)?.load_module(&name)
 }
 
 /// Implements `rpc.ImportRemoteModule`: takes two modules of one session; the first imports the second.
 fn import(parent: &Module, child: &Module) -> Result<()> {
-    let Some(remote) = RemoteModule::of(parent) else {
+    let Some(remote) = RemoteModule::from_module(parent) else {
         return Err(stranger(parent));
     };
     remote.session().import(parent, child)
@@ -92,14 +92,14 @@ fn import(parent: &Module, child: &Module) -> Result<()> {
 
 /// Implements `rpc.SessTableIndex`: returns the number of a session, which is part of its device types (DEV-57).
 fn number(module: &Module) -> Result<i64> {
-    Ok(match RemoteModule::of(module) {
+    Ok(match RemoteModule::from_module(module) {
         Some(remote) => remote.session().number().into(),
-        None => of(module)?.number().into(),
+        None => session_of_module(module)?.number().into(),
     })
 }
 
 /// Returns the session that a module represents.
-fn of(module: &Module) -> Result<&Session> {
+fn session_of_module(module: &Module) -> Result<&Session> {
     let kind: Option<&dyn std::any::Any> = module.implementation().map(|kind| kind as _);
     let session = kind.and_then(|kind| kind.downcast_ref::<SessionModule>());
     session

@@ -244,7 +244,7 @@ impl Link {
     }
 
     /// Returns the handle of a global function that the session calls repeatedly, and caches it.
-    pub(super) fn known(&self, name: &'static str) -> Result<Option<u64>> {
+    pub(super) fn cached_global(&self, name: &'static str) -> Result<Option<u64>> {
         let found = lock(&self.known)
             .iter()
             .find(|(of, _)| *of == name)

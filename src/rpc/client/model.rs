@@ -42,7 +42,7 @@ impl Session {
 
 /// Returns the graph or executable of a library, if there is one.
 fn plan(content: Vec<u8>) -> Result<Option<Module>> {
-    let blobs = StoredSymbols::of(&content)?;
+    let blobs = StoredSymbols::read_library(&content)?;
     if blobs.0.is_empty() {
         return Ok(None);
     }
@@ -57,7 +57,7 @@ struct StoredSymbols(Vec<(String, Vec<u8>)>);
 
 impl StoredSymbols {
     /// Reads the library binary of a file, which only the server loads.
-    fn of(content: &[u8]) -> Result<StoredSymbols> {
+    fn read_library(content: &[u8]) -> Result<StoredSymbols> {
         let file = container::open(content)?;
         let blobs = file.parts.into_iter().flat_map(|part| part.blobs);
         let named = blobs.map(|blob| (blob.symbol, blob.bytes.into_owned()));

@@ -26,7 +26,7 @@ impl RemoteModule {
     }
 
     /// Returns the remote module that `module` represents, if it is one.
-    pub fn of(module: &Module) -> Option<&RemoteModule> {
+    pub fn from_module(module: &Module) -> Option<&RemoteModule> {
         let kind: &dyn std::any::Any = module.implementation()?;
         kind.downcast_ref()
     }
@@ -45,7 +45,7 @@ impl ModuleKind for RemoteModule {
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error> {
         const LOOKUP: &str = "tvm.rpc.server.ModuleGetFunction";
         let link = &self.handle.link;
-        let lookup = link.known(LOOKUP)?.ok_or_else(|| {
+        let lookup = link.cached_global(LOOKUP)?.ok_or_else(|| {
             let text = format!("the server has no global function `{LOOKUP}`");
             Error::new(ErrorKind::Attribute, text)
         })?;

@@ -70,13 +70,13 @@ fn outcome(link: &Arc<Link>, values: Vec<PackedValue<'_>>) -> Result {
         [V::Device(value)] => (*value).into(),
         [V::Str(text) | V::StrObject(text, _)] => Str::new(text).into(),
         [V::Bytes(bytes) | V::BytesObject(bytes, _)] => Bytes::new(bytes).into(),
-        [V::Handle(handle)] => held(link, of, *handle),
+        [V::Handle(handle)] => wrap_handle(link, of, *handle),
         _ => return Err(broken(&values)),
     })
 }
 
 /// Converts a handle to an object of the kind that `of` states.
-fn held(link: &Arc<Link>, of: i32, handle: u64) -> Any {
+fn wrap_handle(link: &Arc<Link>, of: i32, handle: u64) -> Any {
     let take = |kind| RemoteHandle::new(link, handle, kind);
     match (of, link.era.is_ffi()) {
         (10, false) | (index::FUNCTION, true) => function(take(HandleKind::Function)).into(),

@@ -104,7 +104,7 @@ impl RpcCode {
     /// Returns the code with this number in `release`.
     ///
     /// Returns `None` for a number without a meaning there, which a reader rejects (RPC-20).
-    pub fn of(number: i32, release: Release) -> Option<RpcCode> {
+    pub fn from_number(number: i32, release: Release) -> Option<RpcCode> {
         // The number needs its release: 4 is Shutdown up to 0.6, and Return from 0.7 on.
         RpcCode::all().find(|code| code.number(release) == Some(number))
     }
@@ -137,7 +137,7 @@ impl RpcCode {
     /// Returns the code with this name.
     ///
     /// Returns `None` if neither table has the name. Both tables share the names, so that a name does not tell the release.
-    pub fn named(name: &str) -> Option<RpcCode> {
+    pub fn from_name(name: &str) -> Option<RpcCode> {
         RpcCode::all().find(|code| code.name() == name)
     }
 

@@ -207,7 +207,8 @@ impl ConnectionMessages<'_, '_> {
         }
         reader.spoken.awaited = self.asked.first().copied();
         let visitor = FieldVisitor::new(visit);
-        let mut cursor = Cursor::visited(reader.cursor.rest(), &visitor).at(reader.cursor.offset());
+        let mut cursor =
+            Cursor::visited(reader.cursor.rest(), &visitor).with_base(reader.cursor.offset());
         // The fault of the message is in `ConnectionSide::broken`.
         let _ = reader.message(&mut cursor, &mut Findings::default());
     }

@@ -41,7 +41,7 @@ struct Form<'v, T: ?Sized>(&'v T, Option<Releases>);
 
 impl<T: ?Sized> Form<'_, T> {
     /// Returns the form of a part.
-    fn of<'p, P: ?Sized>(&self, part: &'p P) -> Form<'p, P> {
+    fn for_part<'p, P: ?Sized>(&self, part: &'p P) -> Form<'p, P> {
         Form(part, self.1)
     }
 
@@ -63,21 +63,21 @@ impl Serialize for Form<'_, Packet<'_>> {
             Packet::KeepAlive | Packet::Shutdown => {}
             Packet::InitServer(version, args) => {
                 form.serialize_entry("version", &Text(version))?;
-                form.serialize_entry("args", &self.of(args.as_slice()))?;
+                form.serialize_entry("args", &self.for_part(args.as_slice()))?;
             }
             Packet::CallFunc(function, args) => {
                 form.serialize_entry("function", function)?;
-                form.serialize_entry("args", &self.of(args.as_slice()))?;
+                form.serialize_entry("args", &self.for_part(args.as_slice()))?;
             }
             Packet::Return(args) | Packet::Exception(args) | Packet::SystemCall(_, args) => {
-                form.serialize_entry("args", &self.of(args.as_slice()))?;
+                form.serialize_entry("args", &self.for_part(args.as_slice()))?;
             }
             Packet::CopyFromRemote(target, bytes) => {
-                form.serialize_entry("from", &self.of(target))?;
+                form.serialize_entry("from", &self.for_part(target))?;
                 form.serialize_entry("bytes", bytes)?;
             }
             Packet::CopyToRemote(target, data) => {
-                form.serialize_entry("to", &self.of(target))?;
+                form.serialize_entry("to", &self.for_part(target))?;
                 form.serialize_entry("data", &Base64(data))?;
             }
             Packet::CopyAck(data) => form.serialize_entry("data", &Base64(data))?,
@@ -88,7 +88,7 @@ impl Serialize for Form<'_, Packet<'_>> {
 
 impl Serialize for Form<'_, [PackedValue<'_>]> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|value| self.of(value)))
+        serializer.collect_seq(self.0.iter().map(|value| self.for_part(value)))
     }
 }
 
@@ -114,7 +114,7 @@ impl Serialize for Form<'_, PackedValue<'_>> {
                 }
             }
             PackedValue::Device(device) => form.serialize_entry("device", &from_device(*device))?,
-            PackedValue::Tensor(block) => form.serialize_entry("tensor", &self.of(block))?,
+            PackedValue::Tensor(block) => form.serialize_entry("tensor", &self.for_part(block))?,
             PackedValue::Str(bytes) => form.serialize_entry("str", &Text(bytes))?,
             PackedValue::Bytes(bytes) => form.serialize_entry("bytes", &Base64(bytes))?,
             PackedValue::Module(handle) => form.serialize_entry("module", handle)?,
@@ -156,7 +156,7 @@ impl Serialize for Form<'_, TensorBlock> {
 impl Serialize for Form<'_, CopyTarget> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            CopyTarget::Block(block) => self.of(block).serialize(serializer),
+            CopyTarget::Block(block) => self.for_part(block).serialize(serializer),
             // RPC-25: up to 0.7 a copy names an allocation and an offset in it, not a tensor.
             CopyTarget::Flat(handle, offset, device, dtype) => object([
                 ("handle", json!(handle)),
@@ -210,7 +210,7 @@ pub fn to_packet(form: &Value) -> Result<Packet<'static>, ParseError> {
             _ => Err(ParseError::new("`code` is not a name of a code")),
         };
     };
-    let code = RpcCode::named(name)
+    let code = RpcCode::from_name(name)
         .ok_or_else(|| ParseError::new(format!("there is no code `{name}`")))?;
     // Read only for codes with arguments: copies and Shutdown have no arguments.
     let args = || to_values(form.get("args").unwrap_or(&Value::Null));

@@ -93,7 +93,7 @@ impl<'a> PackedValue<'a> {
         let mut codes = Vec::with_capacity(if spoken.is_ffi() { 0 } else { count });
         if !spoken.is_ffi() {
             for at in 0..count {
-                codes.push(cursor.within("args", at as u64, |cursor| {
+                codes.push(cursor.read_within("args", at as u64, |cursor| {
                     PackedCode::read(cursor, RPC_41, spoken)
                 })?);
             }
@@ -102,7 +102,7 @@ impl<'a> PackedValue<'a> {
         for at in 0..count {
             // RPC-42: from 0.21 on no code was kept, because each comes directly before its value.
             let code = codes.get(at).copied();
-            values.push(cursor.within("args", at as u64, |cursor| {
+            values.push(cursor.read_within("args", at as u64, |cursor| {
                 let code = match code {
                     Some(code) => code,
                     None => PackedCode::read(cursor, RPC_42, spoken)?,

@@ -147,7 +147,7 @@ impl<'a> Packet<'a> {
         findings: &mut Findings,
     ) -> Result<Packet<'a>, Violation> {
         let number = cursor.i32("code", RPC_20)?;
-        let Some(code) = RpcCode::of(*number, spoken.release) else {
+        let Some(code) = RpcCode::from_number(*number, spoken.release) else {
             let message = format!(
                 "release {} has no packet of code {}",
                 spoken.release, *number
@@ -311,7 +311,7 @@ impl CopyTarget {
         // RPC-25: in 0.8 a tensor replaced handle and offset.
         if spoken.release.minor() >= 8 {
             let block =
-                cursor.within("tensor", None, |cursor| TensorBlock::read(cursor, spoken))?;
+                cursor.read_within("tensor", None, |cursor| TensorBlock::read(cursor, spoken))?;
             return Ok((CopyTarget::Block(block), *cursor.u64("bytes", RPC_25)?));
         }
         // Up to 0.7 the number of bytes is between the offset and the device; from 0.8 on it follows the tensor.

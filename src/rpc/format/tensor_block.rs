@@ -56,7 +56,9 @@ impl TensorBlock {
         let mut extents = cursor.split(bytes, "shape")?;
         let mut shape = Vec::with_capacity(extents.remaining() / 8);
         for at in 0..ndim {
-            shape.push(extents.within("shape", at, |cursor| Ok(*cursor.i64("shape", RPC_30)?))?);
+            shape.push(
+                extents.read_within("shape", at, |cursor| Ok(*cursor.i64("shape", RPC_30)?))?,
+            );
         }
         let byte_offset = match spoken.release.minor() {
             // RPC-30: releases up to 0.7 sent no offset, and rejected a tensor that has one.

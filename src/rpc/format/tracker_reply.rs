@@ -100,7 +100,7 @@ fn reply(text: &TrackerText) -> Result<TrackerReply, Violation> {
             _ => Err(other()),
         };
     };
-    let parts = TrackerElements::of(&text.value, RPC_58, start)?;
+    let parts = TrackerElements::from_list(&text.value, RPC_58, start)?;
     // RPC-57: match keys are strings, so that a list of them never begins with 0.
     if values.iter().all(Value::is_string) {
         let keys = 0..values.len();
@@ -166,7 +166,7 @@ fn to_summary(summary: &Map<String, Value>, start: u64) -> Result<TrackerSummary
     });
     let queues = queues.collect::<Result<_, Violation>>()?;
     let listed = member("server_info")?;
-    let parts = TrackerElements::of(listed, RPC_58, start)?;
+    let parts = TrackerElements::from_list(listed, RPC_58, start)?;
     let count = listed.as_array().map_or(0, Vec::len);
     // RPC-56: a peer of 0.7 stated no address, so that a summary of a later tracker lacks it as well.
     let servers = (0..count).map(|index| parts.peer(index, false));

@@ -125,7 +125,7 @@ pub(super) struct TrackerElements<'v> {
 
 impl<'v> TrackerElements<'v> {
     /// Returns the elements of a list.
-    pub(super) fn of(
+    pub(super) fn from_list(
         value: &'v Value,
         rule: Rule,
         start: u64,
@@ -152,12 +152,12 @@ impl<'v> TrackerElements<'v> {
     pub(super) fn text(&self, index: usize, name: &str) -> Result<String, Violation> {
         let value = self.get(index, name)?;
         let text = value.as_str().map(str::to_owned);
-        text.ok_or_else(|| self.wrong(name, value))
+        text.ok_or_else(|| self.wrong_element(name, value))
     }
 
     /// Returns element `index` as a list.
     pub(super) fn list(&self, index: usize, name: &str) -> Result<TrackerElements<'v>, Violation> {
-        TrackerElements::of(self.get(index, name)?, self.rule, self.start)
+        TrackerElements::from_list(self.get(index, name)?, self.rule, self.start)
     }
 
     /// Returns element `index` as a port.
@@ -170,10 +170,10 @@ impl<'v> TrackerElements<'v> {
             }
             other => other.as_u64().and_then(|port| u16::try_from(port).ok()),
         };
-        port.ok_or_else(|| self.wrong("port", value))
+        port.ok_or_else(|| self.wrong_element("port", value))
     }
 
-    fn wrong(&self, name: &str, value: &Value) -> Violation {
+    fn wrong_element(&self, name: &str, value: &Value) -> Violation {
         let message = format!("{name} is `{value}`");
         self.rule.broken(Kind::Type, self.start, message)
     }
@@ -189,7 +189,7 @@ impl<'v> TrackerElements<'v> {
             let message = format!("`{}` has no code", text.value);
             return Err(RPC_54.broken(Kind::Malformed, start, message));
         };
-        let parts = TrackerElements::of(&text.value, RPC_55, start)?;
+        let parts = TrackerElements::from_list(&text.value, RPC_55, start)?;
         // RPC-55: additional elements have no meaning, so the length of the list is not checked.
         Ok(match code {
             1 => TrackerRequest::Ping,
@@ -215,7 +215,7 @@ impl<'v> TrackerElements<'v> {
                     user: parts.text(2, "user")?,
                     priority: priority
                         .as_i64()
-                        .ok_or_else(|| parts.wrong("priority", priority))?,
+                        .ok_or_else(|| parts.wrong_element("priority", priority))?,
                 }
             }
             5 => TrackerRequest::UpdateInfo(parts.peer(1, has_address(release))?),
@@ -232,13 +232,13 @@ impl<'v> TrackerElements<'v> {
     pub(super) fn peer(&self, index: usize, has_address: bool) -> Result<TrackerPeer, Violation> {
         let value = self.get(index, "peer")?;
         let Value::Object(members) = value else {
-            return Err(self.wrong("peer", value));
+            return Err(self.wrong_element("peer", value));
         };
         let key = members.get("key").ok_or_else(|| {
             let message = "a peer has no key".to_owned();
             self.rule.broken(Kind::Missing, self.start, message)
         })?;
-        let key = key.as_str().ok_or_else(|| self.wrong("key", key))?;
+        let key = key.as_str().ok_or_else(|| self.wrong_element("key", key))?;
         let address = match members.get("addr") {
             None => {
                 RPC_56.require_as(Kind::Missing, !has_address, self.start, || {
@@ -247,7 +247,7 @@ impl<'v> TrackerElements<'v> {
                 None
             }
             Some(address) => {
-                let address = TrackerElements::of(address, self.rule, self.start)?;
+                let address = TrackerElements::from_list(address, self.rule, self.start)?;
                 let host = match address.get(0, "host")? {
                     Value::Null => None,
                     _ => Some(address.text(0, "host")?),

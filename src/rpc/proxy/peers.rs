@@ -129,7 +129,7 @@ impl ProxyShared {
         thread::scope(|scope| {
             let bridge = move || peer.bridge(&own);
             let bridge = threads::spawn_scoped(scope, bridge);
-            let bridge = bridge.map_err(|why| threads::none(&why))?;
+            let bridge = bridge.map_err(|why| threads::no_thread_message(&why))?;
             // `handshake` shuts down the WebSocket's own connection if it must make room. The bridge then ends the other side.
             let served = self.serve(Arc::new(other), handshake, address, watch);
             let why = bridge.join().unwrap_or_default();
@@ -293,7 +293,9 @@ impl ProxyShared {
         let passed = relay(client, server, record.as_ref());
         let (requests, answers) = *passed.as_ref().unwrap_or(&(0, 0));
         watch(&ProxyEvent::Ends(number, requests, answers));
-        passed.map(drop).map_err(|why| threads::none(&why))
+        passed
+            .map(drop)
+            .map_err(|why| threads::no_thread_message(&why))
     }
 
     /// Returns a new session number.

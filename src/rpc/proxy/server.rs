@@ -150,7 +150,10 @@ fn accept(listener: TcpListener, shared: &Arc<ProxyShared>, watch: &Arc<ProxyWat
         match begun {
             Ok(thread) => threads.push(thread),
             // Only this peer's connection is closed. The others continue.
-            Err(why) => watch(&ProxyEvent::Closed(address, threads::none(&why))),
+            Err(why) => watch(&ProxyEvent::Closed(
+                address,
+                threads::no_thread_message(&why),
+            )),
         }
         // Otherwise the list would grow with every connection that the proxy ever had.
         threads.retain(|thread| !thread.is_finished());

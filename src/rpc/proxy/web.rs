@@ -150,7 +150,7 @@ impl WebPeer {
             let answers = threads::spawn_scoped(scope, answers);
             let why = match &answers {
                 Ok(_) => self.read_messages(inner),
-                Err(why) => Some(threads::none(why)),
+                Err(why) => Some(threads::no_thread_message(why)),
             };
             shut(inner);
             shut(&web);

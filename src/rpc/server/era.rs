@@ -78,9 +78,9 @@ impl Era {
             return;
         }
         // RPC-84: a packet without arguments, or with only a device, is the same in both encodings and does not show the encoding.
-        let (ffi, legacy) = (EraFit::of(bytes, FFI), EraFit::of(bytes, LEGACY));
+        let (ffi, legacy) = (EraFit::rate(bytes, FFI), EraFit::rate(bytes, LEGACY));
         let only = match ffi.cmp(&legacy) {
-            _ if EraFit::of(bytes, FIRST) > ffi.max(legacy) => FIRST,
+            _ if EraFit::rate(bytes, FIRST) > ffi.max(legacy) => FIRST,
             Ordering::Greater => FFI,
             Ordering::Less => LEGACY,
             Ordering::Equal => return,
@@ -103,7 +103,7 @@ enum EraFit {
 
 impl EraFit {
     /// Rates the packet `bytes` as one of a client of `release`.
-    fn of(bytes: &[u8], release: Release) -> EraFit {
+    fn rate(bytes: &[u8], release: Release) -> EraFit {
         let spoken = Protocol {
             largest: u64::MAX,
             ..Protocol::new(release, Speaker::Client)

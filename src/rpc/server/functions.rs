@@ -116,7 +116,7 @@ fn files(directory: &Arc<Directory>, own: &mut BTreeMap<&'static str, Function>)
         }),
         ("tvm.rpc.server.upload", |directory, args| {
             let content = args.get(1).and_then(bytes_bytes);
-            let content = content.ok_or_else(|| wrong("upload", "a name and bytes"))?;
+            let content = content.ok_or_else(|| wrong_arguments("upload", "a name and bytes"))?;
             directory.write(name(args)?, content)?;
             Ok(Any::none())
         }),
@@ -197,7 +197,8 @@ fn modules(
         Function::from_packed(|args| {
             let name = args.get(1).and_then(str_bytes);
             let name = name.and_then(|name| std::str::from_utf8(name).ok());
-            let name = name.ok_or_else(|| wrong("ModuleGetFunction", "a module and a name"))?;
+            let name =
+                name.ok_or_else(|| wrong_arguments("ModuleGetFunction", "a module and a name"))?;
             // Up to 0.17 the third argument is an integer; 0.8 passes 0.
             let imports = args.get(2).is_some_and(|flag| flag.as_raw().int() != 0);
             Ok(module(args, 0)?.function(name, imports)?.into())
@@ -209,16 +210,16 @@ fn modules(
 fn name<'a>(args: &'a [AnyView<'_>]) -> Result<&'a str> {
     let text = args.first().and_then(str_bytes);
     let text = text.and_then(|text| std::str::from_utf8(text).ok());
-    text.ok_or_else(|| wrong("a function about files", "a name first"))
+    text.ok_or_else(|| wrong_arguments("a function about files", "a name first"))
 }
 
 /// Returns the argument at `at` as a module.
 fn module(args: &[AnyView<'_>], at: usize) -> Result<Module> {
     let module = args.get(at).and_then(|arg| Module::try_from(*arg).ok());
-    module.ok_or_else(|| wrong("a function about modules", "a module"))
+    module.ok_or_else(|| wrong_arguments("a function about modules", "a module"))
 }
 
 /// Creates the TypeError for a call whose arguments are not `wanted`.
-fn wrong(what: &str, wanted: &str) -> Error {
+fn wrong_arguments(what: &str, wanted: &str) -> Error {
     Error::new(ErrorKind::Type, format!("{what} takes {wanted}"))
 }

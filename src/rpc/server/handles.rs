@@ -95,7 +95,7 @@ impl HandleTable {
     pub(super) fn function(&self, token: u64) -> Result<&Function> {
         match self.get(token)? {
             HandleContent::Function(function) => Ok(function),
-            _ => Err(other(token, "function")),
+            _ => Err(wrong_kind(token, "function")),
         }
     }
 
@@ -103,7 +103,7 @@ impl HandleTable {
     pub(super) fn module(&self, token: u64) -> Result<&Module> {
         match self.get(token)? {
             HandleContent::Module(module) => Ok(module),
-            _ => Err(other(token, "module")),
+            _ => Err(wrong_kind(token, "module")),
         }
     }
 
@@ -115,7 +115,7 @@ impl HandleTable {
         match self.get(token)? {
             // RPC-85: the number of the device must match as well, because a driver uses the handle on the device of the call.
             HandleContent::Stream(of, stream) if *of == device => Ok(*stream),
-            _ => Err(other(token, "stream of this device")),
+            _ => Err(wrong_kind(token, "stream of this device")),
         }
     }
 
@@ -135,7 +135,7 @@ fn unknown(token: u64) -> crate::function::Error {
 }
 
 /// Creates the error for a token of another kind of object (RPC-85).
-fn other(token: u64, wanted: &str) -> crate::function::Error {
+fn wrong_kind(token: u64, wanted: &str) -> crate::function::Error {
     let message = format!("handle {token:#x} is not a {wanted}");
     RPC_85.rejected(Kind::Type, message).into()
 }

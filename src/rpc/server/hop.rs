@@ -31,13 +31,13 @@ struct HopTarget<'a> {
 
 impl<'a> HopTarget<'a> {
     /// Reads the arguments after the name.
-    fn of(args: &'a [PackedValue<'a>]) -> Result<HopTarget<'a>> {
+    fn from_args(args: &'a [PackedValue<'a>]) -> Result<HopTarget<'a>> {
         let [host, port, key, rest @ ..] = args else {
-            return Err(wrong());
+            return Err(wrong_arguments());
         };
         let port = match port {
-            PackedValue::Int(port) => u16::try_from(*port).map_err(|_| wrong())?,
-            _ => return Err(wrong()),
+            PackedValue::Int(port) => u16::try_from(*port).map_err(|_| wrong_arguments())?,
+            _ => return Err(wrong_arguments()),
         };
         // RPC-80: from 0.9 on a flag follows the key; 0.8 has no flag. A constructor begins with its name, a string.
         let rest = match rest {
@@ -66,12 +66,12 @@ fn string<'a>(value: &'a PackedValue<'_>) -> Result<Cow<'a, str>> {
         PackedValue::Str(text) | PackedValue::StrObject(text, _) => {
             Ok(String::from_utf8_lossy(text))
         }
-        _ => Err(wrong()),
+        _ => Err(wrong_arguments()),
     }
 }
 
 /// Creates the error for wrong arguments (RPC-80).
-fn wrong() -> Error {
+fn wrong_arguments() -> Error {
     let message = "rpc.Connect takes a host, a port, a key and what makes the session there";
     RPC_80.rejected(Kind::Type, message).into()
 }
@@ -85,7 +85,7 @@ impl Hop {
         release: Release,
         limit: Option<Instant>,
     ) -> Result<Hop> {
-        let target = HopTarget::of(args)?;
+        let target = HopTarget::from_args(args)?;
         // RPC-93: upstream connects to any server that a client names, even one that the client itself cannot reach.
         RPC_93.demand(Kind::Unsupported, target.is_allowed(&options.connect), || {
             format!(

@@ -203,7 +203,7 @@ impl SessionMemory {
     }
 
     /// Returns the place of `nbytes` bytes at `offset` from the address with the token `data`.
-    pub(super) fn place(
+    pub(super) fn check_span(
         &self,
         data: u64,
         device: Device,
@@ -256,7 +256,7 @@ impl SessionMemory {
     /// Returns the place of the elements of a tensor.
     pub(super) fn place_of(&self, block: &TensorBlock, release: Release) -> Result<CheckedSpan> {
         let nbytes = size_of(block, release)?;
-        self.place(block.data, block.device, block.byte_offset, nbytes, false)
+        self.check_span(block.data, block.device, block.byte_offset, nbytes, false)
     }
 
     /// Reads `nbytes` bytes for the client.
@@ -267,7 +267,7 @@ impl SessionMemory {
         offset: u64,
         nbytes: u64,
     ) -> Result<CopyContent> {
-        let place = self.place(data, device, offset, nbytes, false)?;
+        let place = self.check_span(data, device, offset, nbytes, false)?;
         // At most the size of the allocation, as `place` has checked.
         let nbytes = size_of_host(nbytes);
         if device.kind == Device::CPU.kind {
@@ -289,7 +289,7 @@ impl SessionMemory {
 
     /// Writes bytes of the client to device memory.
     pub(super) fn write(&self, data: u64, device: Device, offset: u64, bytes: &[u8]) -> Result<()> {
-        let place = self.place(data, device, offset, bytes.len() as u64, true)?;
+        let place = self.check_span(data, device, offset, bytes.len() as u64, true)?;
         let host = CheckedSpan {
             space: Space::host(bytes.as_ptr()),
             offset: 0,
@@ -308,7 +308,7 @@ impl SessionMemory {
     ) -> Result<()> {
         let source = self.place_of(from, release)?;
         let nbytes = size_of(to, release)?;
-        let target = self.place(to.data, to.device, to.byte_offset, nbytes, true)?;
+        let target = self.check_span(to.data, to.device, to.byte_offset, nbytes, true)?;
         let (from, to) = (tensor_ref(from, source), tensor_ref(to, target));
         // SAFETY: both places were held to their allocations.
         unsafe { Manager::global().copy_tensor(&from, &to, stream) }

@@ -24,7 +24,7 @@ pub(super) fn evaluator(
 ) -> Result<Function> {
     let int = |at: usize| -> Result<i64> {
         let found = args.get(at).and_then(|arg| i64::try_from(*arg).ok());
-        found.ok_or_else(|| wrong(&format!("argument {at} is not an integer")))
+        found.ok_or_else(|| wrong_arguments(&format!("argument {at} is not an integer")))
     };
     let count = |at: usize| -> Result<u64> {
         // A negative number means no calls, no repetitions, or no pause.
@@ -33,7 +33,7 @@ pub(super) fn evaluator(
     let text = |at: usize| -> Result<String> {
         let found = args.get(at).and_then(str_bytes);
         let found = found.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        found.ok_or_else(|| wrong(&format!("argument {at} is not a string")))
+        found.ok_or_else(|| wrong_arguments(&format!("argument {at} is not a string")))
     };
     let none = Tail {
         limit_zero_time_iterations: 100,
@@ -60,7 +60,7 @@ pub(super) fn evaluator(
             number - 1,
         ),
         number => {
-            return Err(wrong(&format!(
+            return Err(wrong_arguments(&format!(
                 "{number} arguments are those of no release"
             )));
         }
@@ -68,8 +68,8 @@ pub(super) fn evaluator(
     let name = text(1)?;
     let function = match args.first() {
         Some(module) if !module.is_none() => {
-            let module =
-                Module::try_from(*module).map_err(|_| wrong("argument 0 is not a module"))?;
+            let module = Module::try_from(*module)
+                .map_err(|_| wrong_arguments("argument 0 is not a module"))?;
             module.require(&name)?
         }
         _ => global(&name)?,
@@ -79,7 +79,8 @@ pub(super) fn evaluator(
         name => Some(global(name)?),
     };
     let id = |at: usize| -> Result<i32> {
-        i32::try_from(int(at)?).map_err(|_| wrong(&format!("argument {at} is not an i32")))
+        i32::try_from(int(at)?)
+            .map_err(|_| wrong_arguments(&format!("argument {at} is not an i32")))
     };
     let device = Device::new(id(2)?, id(3)?);
     let evaluator = Evaluator {
@@ -108,7 +109,7 @@ pub(super) fn evaluator(
 const MOST: usize = 1 << 20;
 
 /// Creates the error for wrong arguments (RPC-91).
-fn wrong(message: &str) -> Error {
+fn wrong_arguments(message: &str) -> Error {
     let message = format!("runtime.RPCTimeEvaluator: {message}");
     RPC_91.rejected(Kind::Type, message).into()
 }

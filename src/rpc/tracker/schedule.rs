@@ -164,7 +164,7 @@ impl TrackerSchedule {
             TrackerRequest::Stop(_) => {
                 TrackerOutcome::Replies(vec![(connection, TrackerReply::Fail)])
             }
-            TrackerRequest::Put(offer) => self.put(connection, offer),
+            TrackerRequest::Put(offer) => self.add_offer(connection, offer),
             TrackerRequest::Request { key, priority, .. } => {
                 self.request(connection, key, priority)
             }
@@ -297,7 +297,7 @@ impl TrackerSchedule {
     }
 
     /// Adds an offer. It waits unless a request for its key is waiting (RPC-60). The server is answered first, then the client.
-    fn put(&mut self, connection: u64, offer: TrackerOffer) -> TrackerOutcome {
+    fn add_offer(&mut self, connection: u64, offer: TrackerOffer) -> TrackerOutcome {
         let arrival = self.arrival();
         if !is_short(&offer.match_key) || !offer.host.as_deref().is_none_or(is_short) {
             return TrackerOutcome::Excess;

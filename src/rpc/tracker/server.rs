@@ -155,7 +155,10 @@ impl TrackerServer {
             match begun {
                 Ok(thread) => threads.push(thread),
                 // Only this peer's connection is closed. The others continue.
-                Err(why) => watch(&TrackerEvent::Closed(peer, Some(threads::none(&why)))),
+                Err(why) => watch(&TrackerEvent::Closed(
+                    peer,
+                    Some(threads::no_thread_message(&why)),
+                )),
             }
             // Done only at powers of two: a scan for each connection would be quadratic in their number.
             if threads.len().is_power_of_two() {

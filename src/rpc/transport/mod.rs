@@ -186,7 +186,7 @@ impl Transport {
         // The bytes stay in place until the next read, so that the packet can borrow them.
         self.consume(length);
         let bytes = self.buffer.get(from..from + length).unwrap_or_default();
-        let mut cursor = Cursor::new(bytes).at(offset);
+        let mut cursor = Cursor::new(bytes).with_base(offset);
         let packet = Packet::read(&mut cursor, spoken, findings)?.whole(&cursor)?;
         Ok(Some(packet))
     }
@@ -257,7 +257,7 @@ impl Transport {
                 self.end - self.start
             };
             let bytes = self.buffer.get(self.start..self.start + there);
-            let mut cursor = Cursor::new(bytes.unwrap_or_default()).at(self.offset);
+            let mut cursor = Cursor::new(bytes.unwrap_or_default()).with_base(self.offset);
             if framed && wanted > 8 {
                 return Ok(Some(wanted));
             }
@@ -289,7 +289,7 @@ impl Transport {
             }
             let there = self.end - self.start;
             let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
-            let mut cursor = Cursor::new(bytes).at(self.offset);
+            let mut cursor = Cursor::new(bytes).with_base(self.offset);
             match read(&mut cursor)? {
                 Progress::Whole(value) => return Ok((value, there - cursor.remaining())),
                 // RPC-03 bounds a hello, so that the number is small.

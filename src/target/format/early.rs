@@ -91,8 +91,8 @@ pub(super) fn read(release: Release, text: &str) -> Result<Target, Violation> {
     let words: Vec<&str> = words.collect();
     let minor = release.minor();
     let (name, words) = match device_of(minor, &words) {
-        Some("rasp") if minor == 2 => ("llvm", behind(&RASP, &words)),
-        Some("mali") if minor == 2 => ("opencl", behind(&["-device=mali"], &words)),
+        Some("rasp") if minor == 2 => ("llvm", append_new_words(&RASP, &words)),
+        Some("mali") if minor == 2 => ("opencl", append_new_words(&["-device=mali"], &words)),
         _ => (name, words),
     };
     let kind = KINDS
@@ -112,7 +112,7 @@ pub(super) fn read(release: Release, text: &str) -> Result<Target, Violation> {
 }
 
 /// Appends the user's words to others, without those that are already there (TGT-14).
-fn behind<'t>(first: &[&'t str], words: &[&'t str]) -> Vec<&'t str> {
+fn append_new_words<'t>(first: &[&'t str], words: &[&'t str]) -> Vec<&'t str> {
     let own = words.iter().filter(|word| !first.contains(word));
     first.iter().chain(own).copied().collect()
 }

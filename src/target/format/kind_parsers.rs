@@ -47,7 +47,7 @@ fn cuda(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vio
 
 /// Sets the triple of NVPTX, and the architecture, which is called `mcpu` here (TGT-51).
 fn nvptx(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
-    hold_triple(&mut config, "nvptx64-nvidia-cuda", |message| {
+    check_or_set_triple(&mut config, "nvptx64-nvidia-cuda", |message| {
         TGT_51.rejected(Kind::Malformed, message)
     })?;
     match text(&config, "mcpu")? {
@@ -88,7 +88,7 @@ fn default_cuda_arch(targets: &Targets) -> String {
 
 /// Sets the triple of ROCm, and the name of the processor, which is `gfx900` if no device states another (TGT-52).
 fn rocm(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Violation> {
-    hold_triple(&mut config, "amdgcn-amd-amdhsa-hcc", |message| {
+    check_or_set_triple(&mut config, "amdgcn-amd-amdhsa-hcc", |message| {
         TGT_52.rejected(Kind::Malformed, message)
     })?;
     match text(&config, "mcpu")? {
@@ -113,7 +113,7 @@ fn rocm(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Vio
 }
 
 /// Checks a stated triple against this one, or sets it.
-fn hold_triple(
+fn check_or_set_triple(
     config: &mut TargetConfig,
     triple: &str,
     wrong: fn(String) -> Violation,

@@ -22,7 +22,7 @@ impl TargetKind {
     }
 
     /// Returns the kind of this name in `release`.
-    pub(super) fn of(release: Release, name: &str) -> Option<TargetKind> {
+    pub(super) fn find_in_release(release: Release, name: &str) -> Option<TargetKind> {
         TargetKind::all(release).find(|kind| kind.name == name)
     }
 }

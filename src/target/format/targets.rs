@@ -85,7 +85,7 @@ impl Targets {
     pub fn kind(&self, name: &str) -> Option<TargetKind> {
         // TGT-15: a registered kind replaces one of the release.
         let own = self.kinds.iter().find(|kind| kind.name == name).cloned();
-        own.or_else(|| TargetKind::of(self.release, name))
+        own.or_else(|| TargetKind::find_in_release(self.release, name))
     }
 
     /// Returns the names of all tags, sorted.

@@ -24,7 +24,7 @@ impl<'v> Member<'v> {
     }
 
     /// Returns the member `name`, if it exists.
-    pub(super) fn maybe(&self, name: &str) -> Option<Member<'v>> {
+    pub(super) fn find(&self, name: &str) -> Option<Member<'v>> {
         let value = self.members()?.get(name)?;
         let path = if self.path.is_empty() {
             name.to_owned()
@@ -39,7 +39,7 @@ impl<'v> Member<'v> {
         if self.members().is_none() {
             return Err(self.wrong(rule, "an object"));
         }
-        self.maybe(name).ok_or_else(|| {
+        self.find(name).ok_or_else(|| {
             let message = format!("{} has no `{name}`", self.place());
             rule.rejected(Kind::Missing, message)
                 .in_field(self.path.as_str())
@@ -76,7 +76,7 @@ impl<'v> Member<'v> {
     }
 
     /// Adds the path of this member to a violation about it.
-    pub(super) fn here(&self, checked: Result<(), Violation>) -> Result<(), Violation> {
+    pub(super) fn locate(&self, checked: Result<(), Violation>) -> Result<(), Violation> {
         checked.map_err(|broken| broken.in_field(self.path.as_str()))
     }
 

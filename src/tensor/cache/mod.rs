@@ -117,7 +117,7 @@ impl TensorCache {
             findings.note(TEN_59, Kind::Duplicate, 0, message)?;
         }
         let root = Member::root(&root, TEN_50)?;
-        let metadata = root.maybe("metadata").map(|member| member.value.clone());
+        let metadata = root.find("metadata").map(|member| member.value.clone());
         findings.expect(TEN_60, Kind::Missing, metadata.is_some(), 0, || {
             "the index has no `metadata`, without which the loader of Python fails".to_owned()
         })?;
@@ -143,7 +143,7 @@ fn read_shard(
     let path = item.get("dataPath", TEN_51)?.text(TEN_51)?;
     let format = item.get("format", TEN_51)?.text(TEN_51)?;
     let nbytes = item.get("nbytes", TEN_51)?.count(TEN_51)?;
-    item.here(TEN_53.demand(Kind::Unsupported, format == RAW_SHARD, || {
+    item.locate(TEN_53.demand(Kind::Unsupported, format == RAW_SHARD, || {
         let format = format.escape_debug();
         format!("shard `{path}` is of format `{format}`; the only one is `{RAW_SHARD}`")
     }))?;
@@ -151,7 +151,7 @@ fn read_shard(
         let path = path.escape_debug();
         format!("`{path}`: expected the name of a file in the folder of the index; no command opens another path")
     })?;
-    let md5sum = item.maybe("md5sum").map(|sum| sum.text(TEN_51));
+    let md5sum = item.find("md5sum").map(|sum| sum.text(TEN_51));
     let tensors = item.get("records", TEN_51)?.list(TEN_51)?;
     let tensors = tensors
         .iter()
@@ -207,7 +207,7 @@ fn read_tensor(
     )?;
     let encoding = CacheEncoding::of(format, dtype);
     let end = offset.checked_add(nbytes);
-    item.here(
+    item.locate(
         TEN_55.demand(Kind::Malformed, end.is_some_and(|end| end <= room), || {
             format!(
                 "tensor `{name}` has {nbytes} bytes at {offset} of a shard of {room} bytes; the C++ loader reads memory after the end of the shard"
@@ -215,7 +215,7 @@ fn read_tensor(
         }),
     )?;
     let sizes = encoding.sizes(dtype, &shape);
-    item.here(
+    item.locate(
         TEN_56.demand(Kind::Malformed, sizes.contains(&Some(nbytes)), || {
             let takes = match sizes {
                 [Some(bytes), _] => format!("takes {bytes} bytes"),

@@ -193,13 +193,13 @@ impl<T: Object> Ref<T> {
 
     /// Returns a new reference to `object`, if it is a `T`.
     #[inline]
-    pub(crate) fn of(object: &ObjectRef) -> Option<Ref<T>> {
+    pub(crate) fn try_from_object(object: &ObjectRef) -> Option<Ref<T>> {
         object.is::<T>().then(|| Ref(object.clone(), PhantomData))
     }
 
     /// Returns the `T` if [`Ref::new`] created `object` from one, which its deleter shows. Returns `None` for other objects, and possibly
     /// for objects from another copy of this function.
-    pub(crate) fn made(object: &ObjectRef) -> Option<&T> {
+    pub(crate) fn downcast_boxed(object: &ObjectRef) -> Option<&T> {
         let deleter = object.header().deleter?;
         // Compares the deleter: an object of another library may have the same type index, but another layout.
         let own = std::ptr::fn_addr_eq(deleter, Self::DELETER);
@@ -346,7 +346,7 @@ macro_rules! dynamic_object {
     ($type:ty, $key:literal, below $parent:ty) => {
         $crate::value::header::dynamic_object!(
             @ $type,
-            $crate::value::types::DynamicType::below($key, <$parent as $crate::value::Object>::type_index)
+            $crate::value::types::DynamicType::derived_from($key, <$parent as $crate::value::Object>::type_index)
         );
     };
 }

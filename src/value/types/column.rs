@@ -91,7 +91,7 @@ impl Column {
     }
 
     /// Sets the attribute of type `at`, which had none. The caller holds the writer's lock.
-    pub(super) fn put(&self, at: usize, value: Any) {
+    pub(super) fn set_attribute(&self, at: usize, value: Any) {
         let published = self.cells();
         if let Some(cell) = published.get(at) {
             return cell.set(value);

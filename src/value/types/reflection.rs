@@ -64,7 +64,7 @@ pub(crate) unsafe fn set_any_attr(
             ),
         ));
     }
-    column.put(type_index as usize, value);
+    column.set_attribute(type_index as usize, value);
     Ok(())
 }
 
@@ -78,7 +78,7 @@ pub(crate) unsafe fn set_any_attr(
 /// * `default`, and a setter that is a function object, are valid forever.
 pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result<(), Violation> {
     let _writer = writer();
-    let info = known(type_index)?;
+    let info = find_type(type_index)?;
     // SAFETY: the first clause of this contract.
     field.name = unsafe { leak_text(field.name) };
     let name = field.name();
@@ -109,7 +109,7 @@ pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result
 /// The strings of `method` are readable during the call and are copied. The function is valid forever.
 pub(crate) unsafe fn push_method(type_index: i32, mut method: MethodInfo) -> Result<(), Violation> {
     let _writer = writer();
-    let info = known(type_index)?;
+    let info = find_type(type_index)?;
     // SAFETY: readable during the call, by this contract.
     method.name = unsafe { leak_text(method.name) };
     // SAFETY: readable during the call, by this contract.
@@ -135,7 +135,7 @@ pub(crate) unsafe fn set_metadata(
     mut metadata: TypeMetadata,
 ) -> Result<(), Violation> {
     let _writer = writer();
-    let info = known(type_index)?;
+    let info = find_type(type_index)?;
     if info.metadata().is_some() {
         return Err(VAL_15.rejected(
             Kind::Duplicate,
@@ -152,7 +152,7 @@ pub(crate) unsafe fn set_metadata(
     Ok(())
 }
 
-fn known(type_index: i32) -> Result<&'static TypeInfo, Violation> {
+fn find_type(type_index: i32) -> Result<&'static TypeInfo, Violation> {
     info(type_index).ok_or_else(|| {
         VAL_15.rejected(
             Kind::UnknownKind,

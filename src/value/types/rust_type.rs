@@ -60,11 +60,14 @@ debug_fields!(DynamicType: key);
 impl DynamicType {
     /// Creates a type with the key `key`, derived from `ffi.Object`.
     pub const fn new(key: &'static str) -> DynamicType {
-        DynamicType::below(key, || ObjectIndex::fixed(index::OBJECT))
+        DynamicType::derived_from(key, || ObjectIndex::fixed(index::OBJECT))
     }
 
     /// Creates a type derived from `parent`. Its Rust type must begin with that of `parent`.
-    pub(crate) const fn below(key: &'static str, parent: fn() -> ObjectIndex) -> DynamicType {
+    pub(crate) const fn derived_from(
+        key: &'static str,
+        parent: fn() -> ObjectIndex,
+    ) -> DynamicType {
         DynamicType {
             key,
             parent,

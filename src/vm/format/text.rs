@@ -33,7 +33,7 @@ impl Executable<'_> {
     /// has another form, without numbers.
     pub fn disassemble(&self) -> String {
         let mut text = String::new();
-        for line in Listing::of(self.code()).lines() {
+        for line in Listing::new(self.code()).lines() {
             // Writing to a `String` cannot fail.
             let _ = writeln!(text, "{line}");
         }
@@ -44,11 +44,11 @@ impl Executable<'_> {
     ///
     /// The members are `functions`, `constants` and `counts`; `spec/schema/vm.json` is the schema.
     pub fn to_json(&self) -> Value {
-        let listing = Listing::of(self.code());
+        let listing = Listing::new(self.code());
         let functions = self.code().functions.iter().map(|function| {
             let params: Vec<&str> = function.params.iter().map(|name| &**name).collect();
             let lines: Vec<String> = instructions(function)
-                .map(|index| InstructionText::of(self.code(), index).to_string())
+                .map(|index| InstructionText::new(self.code(), index).to_string())
                 .collect();
             json!({
                 "name": &*function.name,
@@ -114,7 +114,7 @@ impl Executable<'_> {
         // PAY-88: a call may have as many operands as the file has words, so the text is cut.
         const LONGEST: usize = 4096;
         let (mut text, whole) =
-            crate::payload::line::bounded(&InstructionText::of(self.code(), index), LONGEST);
+            crate::payload::line::bounded(&InstructionText::new(self.code(), index), LONGEST);
         if !whole {
             text.push_str("..");
         }
@@ -141,7 +141,7 @@ pub(crate) struct Listing<'c> {
 
 impl<'c> Listing<'c> {
     /// Creates the listing of `code`.
-    pub(crate) fn of(code: &'c relax_vm::RelaxExecutable<'c>) -> Listing<'c> {
+    pub(crate) fn new(code: &'c relax_vm::RelaxExecutable<'c>) -> Listing<'c> {
         // PAY-85: code with the older magic has no list of scopes.
         let listed = code.memory_scopes.as_deref().unwrap_or_default();
         let scopes = listed.iter().map(|(constant, scope)| (*constant, &**scope));
@@ -224,7 +224,7 @@ impl fmt::Display for ListingLine<'_> {
                 write!(out, "), {} registers", function.registers)
             }
             ListingPart::Instruction(index) => {
-                write!(out, "{index:>5}  {}", InstructionText::of(code, index))
+                write!(out, "{index:>5}  {}", InstructionText::new(code, index))
             }
             ListingPart::Packed(name) => write!(out, "packed {}", name.escape_debug()),
         }
@@ -271,7 +271,7 @@ struct InstructionText<'c> {
 
 impl<'c> InstructionText<'c> {
     /// Creates the text for instruction `index` of the whole table.
-    fn of(code: &'c relax_vm::RelaxExecutable<'c>, index: usize) -> InstructionText<'c> {
+    fn new(code: &'c relax_vm::RelaxExecutable<'c>, index: usize) -> InstructionText<'c> {
         InstructionText { code, index }
     }
 

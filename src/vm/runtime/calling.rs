@@ -13,7 +13,7 @@ pub(super) trait CallingMachine: Send + Sync {
     fn loaded(&self) -> &Arc<LoadedExecutable>;
 
     /// Returns device `index`; -1 is the host, which is the last device (VM-14).
-    fn place(&self, index: i64) -> Result<&VmDevice, Error>;
+    fn device(&self, index: i64) -> Result<&VmDevice, Error>;
 
     /// Returns the last device that is the host, where shape heaps are (VM-48).
     fn host(&self) -> Result<&VmDevice, Error>;

@@ -95,7 +95,7 @@ impl DecodedCode {
             let message = format!("{} words of code", code.words.len());
             return Err(PAY_88.rejected(Kind::Limit, message));
         }
-        let frames = code.functions.iter().map(FrameLayout::of);
+        let frames = code.functions.iter().map(FrameLayout::from_function);
         let mut decoded = DecodedCode {
             steps: Vec::with_capacity(code.offsets.len()),
             operands: Vec::new(),
@@ -188,7 +188,7 @@ fn register_of(register: i64) -> u32 {
 
 impl FrameLayout {
     /// Returns the frame of a function. PAY-90, PAY-91 and PAY-97 have checked that the numbers match the file.
-    fn of(function: &relax_vm::RelaxFunction<'_>) -> Result<FrameLayout, Violation> {
+    fn from_function(function: &relax_vm::RelaxFunction<'_>) -> Result<FrameLayout, Violation> {
         if function.kind == FunctionKind::Packed {
             // A packed function has no frame, and its numbers mean something else, like the -2 of PAY-84.
             return Ok(FrameLayout::default());

@@ -101,7 +101,7 @@ pub(super) fn callee(index: usize, value: &Any, origin: Origin) -> Callee {
     match function {
         // Only the closure of a VM function is not a function of the ABI, because `resolve` has rejected missing ones.
         None => Callee::Vm(index),
-        Some(function) => match Builtin::of(&function) {
+        Some(function) => match Builtin::from_function(&function) {
             // Safe code may share a heap with another thread if the code's origin is unknown. The registry's function is
             // synchronized.
             Some(Builtin::InPlace { .. }) if origin == Origin::Unknown => Callee::Packed(function),

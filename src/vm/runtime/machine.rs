@@ -258,7 +258,7 @@ impl CallingMachine for VirtualMachineImpl {
         &self.loaded
     }
 
-    fn place(&self, index: i64) -> Result<&VmDevice, Error> {
+    fn device(&self, index: i64) -> Result<&VmDevice, Error> {
         let count = self.places.len();
         let found = match index {
             // VM-14: every release compares the index as an unsigned number first, and so rejects -1.

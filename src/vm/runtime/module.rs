@@ -77,7 +77,7 @@ impl VirtualMachine {
     ///
     /// Returns a RuntimeError, with a list of the kinds, if no module is an executable. Returns the errors of [`VirtualMachine::new`]:
     /// devices without an API (DEV-04), and functions that are missing (VM-11) or cannot be run (VM-12).
-    pub fn of(module: &Module, devices: &[Device]) -> Result<VirtualMachine, Error> {
+    pub fn from_module(module: &Module, devices: &[Device]) -> Result<VirtualMachine, Error> {
         // A library imports its executable, at any depth; the module of a file is the executable itself.
         let all = module.walk();
         let found = all

@@ -17,7 +17,7 @@ impl VirtualMachineImpl {
         if args.len() as i64 != self.loaded.executable().code().functions[index].num_args {
             return Err(self.wrong_count(index, args));
         }
-        let first = self.place(0)?;
+        let first = self.device(0)?;
         let kept: Result<Vec<Any>, Error> = args.iter().map(|arg| on_device(*arg, first)).collect();
         self.state().inputs.insert(name.to_owned(), kept?);
         Ok(())
@@ -71,7 +71,7 @@ impl VirtualMachineImpl {
         args: &[AnyView<'_>],
     ) -> Result<(), Error> {
         let closure = self.closure(name)?;
-        let first = self.place(0)?;
+        let first = self.device(0)?;
         // VM-65: kept on the first device, as for `set_input`.
         let last: Result<Vec<Any>, Error> = args.iter().map(|arg| on_device(*arg, first)).collect();
         // VM-64: a saved function may be bound again; its earlier arguments then come last.

@@ -37,7 +37,7 @@ fn linkers_keep_what_we_pack() {
     };
     let check = |name: &str, form: FileForm| {
         let library = std::fs::read(at(name)).unwrap();
-        assert_eq!(FileForm::of(&library), form, "{name}");
+        assert_eq!(FileForm::detect(&library), form, "{name}");
         assert_holds(&library, naming.symbol(), &blob, name);
     };
     if program("ld.lld").is_some() {

@@ -36,7 +36,7 @@ fn the_real_libraries_export_what_the_table_says() {
     let mut defined = BTreeSet::new();
     for library in lines {
         let bytes = fs::read(library).unwrap();
-        let linkage = container::linkage(container::FileForm::of(&bytes), &bytes);
+        let linkage = container::linkage(container::FileForm::detect(&bytes), &bytes);
         assert!(linkage.is_runtime(), "{library}");
         defined.extend(linkage.defines.into_iter().map(str::to_owned));
         let (code, text) = reply("0.27", Path::new(library));

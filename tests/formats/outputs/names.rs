@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use tvmspec::file_name::{FileNames, is_file_name};
 
 /// Generates texts that file systems or shells interpret in another way.
-fn odd() -> impl Strategy<Value = String> {
+fn unusual_names() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
         "[./\\\\ -]{0,4}",
@@ -20,7 +20,7 @@ fn odd() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_text_is_made_one_plain_name(texts in prop::collection::vec((odd(), odd()), 1..40)) {
+    fn every_text_is_made_one_plain_name(texts in prop::collection::vec((unusual_names(), unusual_names()), 1..40)) {
         let (mut names, mut again) = (FileNames::default(), FileNames::default());
         let mut seen = HashSet::new();
         for (stem, extension) in &texts {

@@ -1,6 +1,6 @@
 //! Outputs that nobody can read: stdout that is closed or full. Also HTML pages, which show names unchanged.
 
-use super::{after, succeed, tvmspec};
+use super::{command_after, succeed, tvmspec};
 use std::process::Stdio;
 
 /// Every command that writes to stdout.
@@ -50,7 +50,7 @@ fn stdout_that_takes_nothing_is_an_error_of_every_command() {
     std::fs::write(&request, line).unwrap();
     for stdout in [">&-", ">/dev/full"] {
         for command in COMMANDS {
-            let ended = after(&format!("exec {stdout}; "))
+            let ended = command_after(&format!("exec {stdout}; "))
                 .args(command)
                 .stdin(std::fs::File::open(&request).unwrap())
                 .output()
@@ -105,7 +105,10 @@ fn stderr_that_takes_nothing_changes_no_exit_code() {
         (&["verify", "no/such/file"][..], 2),
         (&["target", "llvm"], 0),
     ] {
-        let ended = after("exec 2>/dev/full; ").args(command).output().unwrap();
+        let ended = command_after("exec 2>/dev/full; ")
+            .args(command)
+            .output()
+            .unwrap();
         assert_eq!(ended.status.code(), Some(code), "{command:?}");
     }
 }

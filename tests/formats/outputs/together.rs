@@ -1,6 +1,6 @@
 //! Outputs are complete or absent, if the disk is full and if several processes write the same output.
 
-use super::{after, content, succeed, tvmspec};
+use super::{command_after, content, succeed, tvmspec};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,7 +24,7 @@ fn keeps_the_older(small: &[&str], large: &[&str]) {
     succeed(tvmspec().args(args(small)));
     let older = content(folder.path());
     assert!(!older.is_empty(), "{small:?}");
-    let full = after(FULL).args(args(large)).output().unwrap();
+    let full = command_after(FULL).args(args(large)).output().unwrap();
     let message = String::from_utf8_lossy(&full.stderr);
     assert_eq!(full.status.code(), Some(2), "{large:?}: {message}");
     assert!(message.contains("error: "), "{large:?}: {message}");
@@ -34,7 +34,7 @@ fn keeps_the_older(small: &[&str], large: &[&str]) {
     let new = empty.path().join("new/out").display().to_string();
     std::fs::create_dir(empty.path().join("new")).unwrap();
     let words = large.iter().map(|word| word.replace("OUT", &new));
-    let full = after(FULL).args(words).output().unwrap();
+    let full = command_after(FULL).args(words).output().unwrap();
     assert_eq!(full.status.code(), Some(2), "{large:?}");
     let left = std::fs::read_dir(empty.path().join("new")).unwrap().count();
     assert_eq!(left, 0, "{large:?}");

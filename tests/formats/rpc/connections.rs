@@ -30,7 +30,7 @@ const CONNECTIONS: [(&str, u8, &[u8]); 7] = [
 ];
 
 /// Writes a message again.
-fn again(message: &ConnectionMessage<'_>, minor: u8, speaker: Speaker) -> Vec<u8> {
+fn rewrite_message(message: &ConnectionMessage<'_>, minor: u8, speaker: Speaker) -> Vec<u8> {
     let release = Release::of(minor);
     let mut out = Writer::new();
     match message {
@@ -69,7 +69,7 @@ fn every_byte_of_real_connections_is_of_a_field_and_written_back() {
                 });
                 assert_eq!(at, end, "{name}");
                 let own = &bytes[start as usize..end as usize];
-                assert_eq!(again(&message, minor, side.speaker), own);
+                assert_eq!(rewrite_message(&message, minor, side.speaker), own);
                 count += 1;
             }
             assert_eq!(at, bytes.len() as u64, "{name}");

@@ -75,7 +75,7 @@ fn the_debug_dump_is_the_released_one_but_for_its_quirks() {
     let text = std::fs::read_to_string(golden("shared-storage.json")).unwrap();
     let graph = Arc::new(Graph::read(&text, &mut Findings::default()).unwrap());
     let kernels = |name: &str| Ok(debug_kernels(name));
-    let cpu = ExecutorDevice::of(Device::CPU).unwrap();
+    let cpu = ExecutorDevice::new(Device::CPU).unwrap();
     let mut executor = Executor::new(Arc::clone(&graph), &kernels, vec![cpu]).unwrap();
     let params = std::fs::read(golden("models/v0.8/graph-debug/params.bin")).unwrap();
     let released = std::fs::read(golden("models/v0.8/graph-debug/output_tensors.params")).unwrap();

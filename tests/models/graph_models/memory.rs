@@ -82,8 +82,8 @@ fn a_graph_on_two_devices_copies_and_waits() {
     for seed in 0..20 {
         let api: &'static Simulated = Box::leak(Box::new(Simulated::new(seed)));
         // SAFETY: its memory keeps the rules and is not host memory, like that of every device of this type.
-        let other = unsafe { ExecutorDevice::with(Device::ext_dev(0), api) };
-        let places = vec![ExecutorDevice::of(Device::CPU).unwrap(), other];
+        let other = unsafe { ExecutorDevice::with_api(Device::ext_dev(0), api) };
+        let places = vec![ExecutorDevice::new(Device::CPU).unwrap(), other];
         let mut executor = Executor::new(Arc::clone(&graph), &kernels, places).unwrap();
         let float = Dtype::FLOAT32;
         let x = Tensor::empty(&[4], float).unwrap();

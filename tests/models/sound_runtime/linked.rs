@@ -146,7 +146,7 @@ fn a_read_only_input_is_not_where_a_node_writes() {
         "shape": ["list_shape", [[4], [4], [4], [4]]]}}"#;
     let graph = Graph::read(json, &mut tvmspec::rule::Findings::default()).unwrap();
     let kernels = |_: &str| Ok(Some(Function::from_packed(touch)));
-    let cpu = ExecutorDevice::of(Device::CPU).unwrap();
+    let cpu = ExecutorDevice::new(Device::CPU).unwrap();
     let mut executor = Executor::new(Arc::new(graph), &kernels, vec![cpu]).unwrap();
     let int64 = Dtype::INT64;
     let parameter = Tensor::empty(&[4], int64).unwrap();
@@ -169,7 +169,7 @@ fn a_read_only_input_is_not_where_a_node_writes() {
     // `__nop` alone writes nothing, so its output may share memory with the read-only input.
     let json = json.replace("\"touch\"", "\"__nop\"");
     let graph = Graph::read(&json, &mut tvmspec::rule::Findings::default()).unwrap();
-    let cpu = ExecutorDevice::of(Device::CPU).unwrap();
+    let cpu = ExecutorDevice::new(Device::CPU).unwrap();
     let mut executor = Executor::new(Arc::new(graph), &kernels, vec![cpu]).unwrap();
     executor.set_input_by_reference(0, &constant).unwrap();
 }

@@ -51,7 +51,7 @@ const PARTIES: [&str; 21] = [
 pub(crate) fn universal(rule: &RuleText) -> Vec<String> {
     let upstream = sentences(rule.upstream()).into_iter();
     let mut found: Vec<String> = upstream.filter(|text| is_universal(text)).collect();
-    for text in [rule.title.as_str(), rule.norm(), rule.here()] {
+    for text in [rule.title.as_str(), rule.norm(), rule.decisions()] {
         let obliging = sentences(text).into_iter();
         found.extend(obliging.filter(|text| speaks_of_releases(text)));
     }

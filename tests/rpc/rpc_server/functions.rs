@@ -1,6 +1,6 @@
 //! Functions that a server has for its clients: time evaluators, files, uploaded code.
 
-use super::{Answer, Client, block, breaks, from, to};
+use super::{Answer, Client, block, breaks, copy_from_packet, copy_to_packet};
 use crate::support::skip::skipped;
 use tvmspec::rpc::{PackedValue as V, RpcCode};
 
@@ -28,7 +28,7 @@ fn rpc_89_functions_beyond_those_of_servers_are_allowed_by_name() {
     };
     let made = client.call("runtime.RPCTimeEvaluator", evaluate("rpc_server.echo", ""));
     breaks(made, "RPC-89");
-    let mut client = Client::of(27);
+    let mut client = Client::begin_session(27);
     let made = client.call(
         "runtime.RPCTimeEvaluator",
         evaluate("rpc_server.echo", "rpc_server.echo"),
@@ -39,7 +39,7 @@ fn rpc_89_functions_beyond_those_of_servers_are_allowed_by_name() {
 #[test]
 fn rpc_91_a_time_evaluator_returns_seconds_in_the_form_of_every_release() {
     for number in [8, 10, 11, 12] {
-        let mut client = Client::of(if number == 8 { 8 } else { 27 });
+        let mut client = Client::begin_session(if number == 8 { 8 } else { 27 });
         let text = |text: &'static str| V::Str(text.as_bytes().into());
         let mut args = vec![
             V::None,
@@ -74,7 +74,7 @@ fn rpc_91_a_time_evaluator_returns_seconds_in_the_form_of_every_release() {
             "{seconds:?}"
         );
     }
-    let mut client = Client::of(27);
+    let mut client = Client::begin_session(27);
     breaks(
         client.call("runtime.RPCTimeEvaluator", vec![V::None; 9]),
         "RPC-91",
@@ -173,7 +173,7 @@ fn rpc_92_a_link_that_comes_and_goes_is_never_followed() {
 #[test]
 fn rpc_92_a_session_has_so_many_files() {
     let text = |text: &str| V::Str(text.as_bytes().to_vec().into());
-    let mut client = Client::of(27);
+    let mut client = Client::begin_session(27);
     let upload = |client: &mut Client, number: usize| {
         let args = vec![text(&format!("{number}.bin")), V::Bytes(Vec::new().into())];
         client.call("tvm.rpc.server.upload", args)
@@ -230,14 +230,19 @@ fn rpc_90_uploaded_code_runs_only_where_it_is_allowed() {
             .iter()
             .flat_map(|one| one.to_le_bytes())
             .collect();
-        client.ask(&to(a, &[4], 0, &ones)).expect("written");
+        client
+            .ask(&copy_to_packet(a, &[4], 0, &ones))
+            .expect("written");
         let args = vec![V::Tensor(block(a, &[4], 0)), V::Tensor(block(b, &[4], 0))];
         client.call_handle(add, args).expect("called");
         let twos: Vec<u8> = [2.0_f32; 4]
             .iter()
             .flat_map(|two| two.to_le_bytes())
             .collect();
-        assert_eq!(client.ask(&from(b, &[4], 0, 16)), Ok(Answer::Content(twos)));
+        assert_eq!(
+            client.ask(&copy_from_packet(b, &[4], 0, 16)),
+            Ok(Answer::Content(twos))
+        );
         // A compiled function that gets other arguments returns its error.
         client
             .call_handle(add, vec![V::Int(1)])

@@ -1,6 +1,6 @@
 //! Memory and devices of a session.
 
-use super::{Answer, Client, RELEASES, block, breaks, from, to};
+use super::{Answer, Client, RELEASES, block, breaks, copy_from_packet, copy_to_packet};
 use std::borrow::Cow;
 use tvmspec::release::Release;
 use tvmspec::rpc::{CopyTarget, PackedValue as V, Packet, RpcCode, TensorBlock};
@@ -9,14 +9,16 @@ use tvmspec::tensor::{Device, Dtype};
 #[test]
 fn rpc_86_memory_is_the_sessions_own() {
     for release in RELEASES {
-        let mut client = Client::of(release);
+        let mut client = Client::begin_session(release);
         let data = client.alloc(16).expect("memory");
         // The memory is zeroed.
         assert_eq!(
-            client.ask(&from(data, &[4], 0, 16)),
+            client.ask(&copy_from_packet(data, &[4], 0, 16)),
             Ok(Answer::Content(vec![0; 16]))
         );
-        client.ask(&to(data, &[4], 0, &[9; 16])).expect("written");
+        client
+            .ask(&copy_to_packet(data, &[4], 0, &[9; 16]))
+            .expect("written");
         let other = client.alloc(16).expect("memory");
         let copy = vec![
             V::Tensor(block(data, &[2], 8)),
@@ -29,17 +31,29 @@ fn rpc_86_memory_is_the_sessions_own() {
         let mut half = vec![9; 8];
         half.resize(16, 0);
         assert_eq!(
-            client.ask(&from(other, &[4], 0, 16)),
+            client.ask(&copy_from_packet(other, &[4], 0, 16)),
             Ok(Answer::Content(half))
         );
 
         // RPC-87: no access beyond the end, however it is encoded.
-        breaks(client.ask(&from(data, &[4], 0, 17)), "RPC-87");
-        breaks(client.ask(&from(data, &[4], 1, 16)), "RPC-87");
-        breaks(client.ask(&from(data, &[4], u64::MAX, 16)), "RPC-87");
-        breaks(client.ask(&from(data, &[4], 0, u64::MAX)), "RPC-87");
-        breaks(client.ask(&from(data + 8, &[4], 0, 16)), "RPC-87");
-        breaks(client.ask(&to(data, &[4], 12, &[0; 5])), "RPC-87");
+        breaks(client.ask(&copy_from_packet(data, &[4], 0, 17)), "RPC-87");
+        breaks(client.ask(&copy_from_packet(data, &[4], 1, 16)), "RPC-87");
+        breaks(
+            client.ask(&copy_from_packet(data, &[4], u64::MAX, 16)),
+            "RPC-87",
+        );
+        breaks(
+            client.ask(&copy_from_packet(data, &[4], 0, u64::MAX)),
+            "RPC-87",
+        );
+        breaks(
+            client.ask(&copy_from_packet(data + 8, &[4], 0, 16)),
+            "RPC-87",
+        );
+        breaks(
+            client.ask(&copy_to_packet(data, &[4], 12, &[0; 5])),
+            "RPC-87",
+        );
         breaks(
             client.call("rpc_server.sum", vec![V::Tensor(block(data, &[5], 0))]),
             "RPC-87",
@@ -56,8 +70,11 @@ fn rpc_86_memory_is_the_sessions_own() {
             "RPC-87",
         );
         // A number that the client invented.
-        breaks(client.ask(&from(0x7fff_0000_0000, &[1], 0, 4)), "RPC-86");
-        breaks(client.ask(&from(0, &[1], 0, 4)), "RPC-86");
+        breaks(
+            client.ask(&copy_from_packet(0x7fff_0000_0000, &[1], 0, 4)),
+            "RPC-86",
+        );
+        breaks(client.ask(&copy_from_packet(0, &[1], 0, 4)), "RPC-86");
         let elsewhere = TensorBlock {
             device: Device::new(3, 0),
             ..block(data, &[4], 0)
@@ -72,7 +89,7 @@ fn rpc_86_memory_is_the_sessions_own() {
             .system(RpcCode::DevFreeData, free.clone())
             .expect("freed");
         breaks(client.system(RpcCode::DevFreeData, free), "RPC-86");
-        breaks(client.ask(&from(data, &[4], 0, 16)), "RPC-86");
+        breaks(client.ask(&copy_from_packet(data, &[4], 0, 16)), "RPC-86");
         breaks(client.alloc(-1), "RPC-86");
         breaks(client.alloc(1 << 62), "RPC-86");
     }
@@ -91,7 +108,7 @@ fn rpc_86_allocations_have_a_limit_together() {
 #[test]
 fn devices_answer_by_every_request() {
     for release in [16, 27] {
-        let mut client = Client::of(release);
+        let mut client = Client::begin_session(release);
         let cpu = V::Device(Device::CPU);
         let exist = |client: &mut Client, kind| {
             client.system(
@@ -133,7 +150,7 @@ fn devices_answer_by_every_request() {
             panic!("{made:?}")
         };
         assert_eq!(
-            client.ask(&from(data, &[4], 0, 16)),
+            client.ask(&copy_from_packet(data, &[4], 0, 16)),
             Ok(Answer::Content(vec![0; 16]))
         );
     }

@@ -79,7 +79,7 @@ fn rpc_83_the_time_of_a_session_ends_it() {
 #[test]
 fn rpc_82_an_exception_has_kind_and_message_and_the_session_goes_on() {
     for release in RELEASES {
-        let mut client = Client::of(release);
+        let mut client = Client::begin_session(release);
         let text = client.call("rpc.test.except", vec![V::Str("abc".as_bytes().into())]);
         assert!(
             text.clone()
@@ -108,7 +108,7 @@ fn rpc_82_an_exception_has_kind_and_message_and_the_session_goes_on() {
 
 #[test]
 fn bytes_that_are_no_packet_end_the_session_with_the_rule() {
-    let mut client = Client::of(27);
+    let mut client = Client::begin_session(27);
     let spoken = Protocol::new(Release::of(27), Speaker::Server);
     client
         .transport
@@ -137,7 +137,7 @@ fn bytes_that_are_no_packet_end_the_session_with_the_rule() {
 #[test]
 fn the_text_of_an_exception_is_cut_between_two_letters() {
     let most = 64 << 10;
-    let mut client = Client::of(27);
+    let mut client = Client::begin_session(27);
     let mut raised = |text: String| {
         let raised = client.call("rpc.test.except", vec![V::Str(text.into_bytes().into())]);
         raised.expect_err("raised").len()

@@ -1,6 +1,6 @@
 //! Values in a session: encodings, objects and tensors.
 
-use super::{Answer, Client, FLOAT, RELEASES, breaks, from, to};
+use super::{Answer, Client, FLOAT, RELEASES, breaks, copy_from_packet, copy_to_packet};
 use tvmspec::release::Release;
 use tvmspec::rpc::server::SessionEnd;
 use tvmspec::rpc::{PackedValue as V, RpcCode};
@@ -9,7 +9,7 @@ use tvmspec::tensor::{Device, Dtype};
 #[test]
 fn rpc_84_a_client_of_any_release_is_understood_without_a_word_about_it() {
     for release in [7].into_iter().chain(RELEASES) {
-        let mut client = Client::of(release);
+        let mut client = Client::begin_session(release);
         let result = client.call("rpc.test.addone", vec![V::Int(41)]);
         let of_int = if release < 21 { 0 } else { 1 };
         assert_eq!(result, Ok(vec![V::Int(of_int), V::Int(42)]), "{release}");
@@ -28,7 +28,7 @@ fn rpc_84_a_client_of_any_release_is_understood_without_a_word_about_it() {
 #[test]
 fn rpc_84_what_shows_no_encoding_is_answered_so_that_both_read_it() {
     for release in [8, 27] {
-        let mut client = Client::of(release);
+        let mut client = Client::begin_session(release);
         let answer = client.system(RpcCode::DevSetDevice, vec![V::Device(Device::CPU)]);
         assert_eq!(answer, Ok(vec![V::Device(Device::CPU)]));
         client
@@ -147,10 +147,10 @@ fn rpc_88_a_tensor_is_a_block_and_a_handle() {
         };
         assert_eq!(*tag, expected);
         assert_eq!((tensor.shape.as_slice(), tensor.dtype), (&[3][..], FLOAT));
-        let written = client.ask(&to(tensor.data, &[3], 0, &[7; 12]));
+        let written = client.ask(&copy_to_packet(tensor.data, &[3], 0, &[7; 12]));
         assert_eq!(written, Ok(Answer::Values(vec![V::None])));
         assert_eq!(
-            client.ask(&from(tensor.data, &[3], 4, 8)),
+            client.ask(&copy_from_packet(tensor.data, &[3], 4, 8)),
             Ok(Answer::Content(vec![7; 8]))
         );
         // The client cannot free it as memory.
@@ -163,7 +163,10 @@ fn rpc_88_a_tensor_is_a_block_and_a_handle() {
             *token
         };
         client.free_handle(by, 13).expect("freed");
-        breaks(client.ask(&from(tensor.data, &[3], 0, 12)), "RPC-86");
+        breaks(
+            client.ask(&copy_from_packet(tensor.data, &[3], 0, 12)),
+            "RPC-86",
+        );
         breaks(client.free_handle(*token, 13), "RPC-85");
     }
 }

@@ -219,7 +219,7 @@ fn fields_are_saved_in_place_as_they_are_declared() {
     }));
     let object = unsafe { ObjectRef::from_raw(object.cast()) };
     let object = Any::from(object);
-    let graph = LegacyGraph::of(object.view(), Release::of(19)).unwrap();
+    let graph = LegacyGraph::from_value(object.view(), Release::of(19)).unwrap();
     let node = graph.nodes.last().unwrap();
     assert_eq!(node.type_key, "test.capi.Three");
     for (name, text) in [("dtype", "float32"), ("first", "0"), ("second", "1")] {

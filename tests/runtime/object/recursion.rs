@@ -54,7 +54,7 @@ fn a_search_for_devices_ends_in_what_nests_and_in_what_is_in_itself() {
 }
 
 /// Returns the value after that many steps from `value`, each to an element of a sequence.
-pub(crate) fn at(value: &Any, steps: usize) -> Any {
+pub(crate) fn descend(value: &Any, steps: usize) -> Any {
     (0..steps).fold(value.clone(), |value, _| {
         sequence_of(value.view()).unwrap()[0].clone()
     })
@@ -76,7 +76,7 @@ fn a_deep_copy_has_no_original_of_a_container_in_itself() {
     for from in [&first, &inner, &list.clone().into(), &outside] {
         let copied = copy.call_packed(&[from.view()]).unwrap();
         for steps in 0..7 {
-            let met = at(&copied, steps);
+            let met = descend(&copied, steps);
             assert!(!originals.contains(&place(&met)), "{steps}");
         }
         // Three steps lead back to the start. From outside, they lead to the array that is the second element.
@@ -84,9 +84,9 @@ fn a_deep_copy_has_no_original_of_a_container_in_itself() {
             true => sequence_of(copied.view()).unwrap()[1].clone(),
             false => copied.clone(),
         };
-        assert_eq!(place(&at(&copied, 3)), place(&again));
+        assert_eq!(place(&descend(&copied, 3)), place(&again));
         // A value that contains itself would never end.
-        let lists = (0..3).filter_map(|steps| cast::<List>(at(&copied, steps).view()).ok());
+        let lists = (0..3).filter_map(|steps| cast::<List>(descend(&copied, steps).view()).ok());
         let lists: Vec<List> = lists.collect();
         lists.iter().for_each(List::clear);
     }

@@ -109,7 +109,7 @@ fn nesting_is_bounded_whichever_way_it_is_met() {
     tvmspec::object::init();
     let value = chain(900).value().unwrap();
     for minor in [8, 21] {
-        let graph = LegacyGraph::of(value.view(), Release::of(minor)).unwrap();
+        let graph = LegacyGraph::from_value(value.view(), Release::of(minor)).unwrap();
         assert_eq!(graph.nodes.len(), 901);
         // Children follow their parents, as a release writes them.
         let text = graph.write(None).unwrap();
@@ -260,7 +260,7 @@ proptest! {
     fn values_go_through_a_graph_of_0_19_and_0_21(value in values()) {
         tvmspec::object::init();
         for minor in [19, 21] {
-            let graph = LegacyGraph::of(value.view(), Release::of(minor)).unwrap();
+            let graph = LegacyGraph::from_value(value.view(), Release::of(minor)).unwrap();
             let text = graph.write(Some(Release::of(minor))).unwrap();
             let read = LegacyGraph::read(&text, &mut Findings::default()).unwrap();
             prop_assert_eq!(&read, &graph);
@@ -290,7 +290,7 @@ fn types_that_describe_themselves_are_saved_field_by_field() {
         text("depth"),
         int(1),
     ]);
-    let graph = LegacyGraph::of(path.view(), Release::of(21)).unwrap();
+    let graph = LegacyGraph::from_value(path.view(), Release::of(21)).unwrap();
     let attrs = |node: &LegacyNode| -> Vec<String> {
         let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
         let pairs = node.attrs.iter();

@@ -169,7 +169,7 @@ fn an_entry_may_be_about_some_releases() {
             releases,
             ..Identity::default()
         };
-        known.about(&identity).entries.len()
+        known.applicable_to(&identity).entries.len()
     };
     assert_eq!(
         [about(&["0.7"]), about(&["0.8", "0.9"]), about(&[])],
@@ -193,7 +193,7 @@ fn an_entry_may_be_about_some_implementations() {
             name: name.to_owned(),
             ..Identity::default()
         };
-        known.about(&identity).entries.len()
+        known.applicable_to(&identity).entries.len()
     };
     assert_eq!(["a for llvm", "a for c", "a"].map(about), [1, 0, 0]);
 }
@@ -207,7 +207,7 @@ fn an_entry_may_be_about_some_versions() {
             version: version.to_owned(),
             ..Identity::default()
         };
-        known.about(&identity).entries.len()
+        known.applicable_to(&identity).entries.len()
     };
     assert_eq!(["a 0.1", "a 0.2", "a 0.3", ""].map(about), [1, 1, 0, 0]);
 }

@@ -332,11 +332,14 @@ fn a_cut_is_judged_by_what_it_states() {
     assert_eq!(judgement.verdict, Verdict::Pass);
     assert!(judgement.unstated.has(Parts::OFFSET) && judgement.surplus.is_empty());
     assert_eq!(
-        judgement.clone().held_to(case, Parts::default()).verdict,
+        judgement
+            .clone()
+            .require_parts(case, Parts::default())
+            .verdict,
         Verdict::Pass
     );
     for strict in [
-        judgement.clone().held_to(case, Parts::RULE),
+        judgement.clone().require_parts(case, Parts::RULE),
         judgement.in_full(case),
     ] {
         assert!(matches!(strict.verdict, Verdict::Fail(_)));

@@ -25,7 +25,11 @@ pub(crate) enum Value {
 
 /// Finds the first difference between the library's reading of `bytes` and another one. Returns the number of equal fields if there is
 /// none.
-pub(crate) fn same(reading: &Reading, bytes: &[u8], other: &[Field]) -> Result<usize, String> {
+pub(crate) fn compare_fields(
+    reading: &Reading,
+    bytes: &[u8],
+    other: &[Field],
+) -> Result<usize, String> {
     let mut rest = other.iter().peekable();
     for ours in &reading.spans {
         let mut parts = Vec::new();
@@ -35,7 +39,7 @@ pub(crate) fn same(reading: &Reading, bytes: &[u8], other: &[Field]) -> Result<u
         if let Some(field) = parts.iter().find(|field| !holds(field, bytes)) {
             return Err(format!("{field:?} differs from the bytes at its place"));
         }
-        one(ours, &parts)?;
+        compare_field(ours, &parts)?;
     }
     match rest.next() {
         None => Ok(reading.spans.len()),
@@ -60,7 +64,7 @@ fn holds(field: &Field, bytes: &[u8]) -> bool {
 }
 
 /// Compares one field of the library with the other fields up to its end: the same field, or the elements of one run.
-fn one(ours: &Span, parts: &[&Field]) -> Result<(), String> {
+fn compare_field(ours: &Span, parts: &[&Field]) -> Result<(), String> {
     let name = normal(&ours.field);
     let differ = |what: &str| Err(format!("{what}: ours is {name} {ours:?}, theirs {parts:?}"));
     let mut at = ours.start;

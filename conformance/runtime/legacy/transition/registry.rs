@@ -1,7 +1,7 @@
 //! The registry of 0.21 with the functions of 0.20.
 
 use super::values::{content, view};
-use super::{called, called_global, fail, functions};
+use super::{call_ffi_function, called_global, fail, functions};
 use crate::conformance::runtime::RawHandle;
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{AnyPayload, ByteArray, RawAny, index};
@@ -75,7 +75,7 @@ unsafe extern "C" fn map_items(
         let count = called_global("ffi.MapSize", &[map])?.int();
         let iterator = called_global("ffi.MapForwardIterFunctor", &[map])?;
         let at = |what: i64| {
-            called(
+            call_ffi_function(
                 iterator.ptr(),
                 &[RawAny::of(index::INT, AnyPayload { int: what })],
             )
@@ -104,7 +104,9 @@ unsafe extern "C" fn map_items(
 pub(super) unsafe extern "C" fn names(count: *mut c_int, list: *mut *const *const c_char) -> c_int {
     let names = || {
         let names = called_global("ffi.FunctionListGlobalNamesFunctor", &[])?;
-        let at = |int: i64| called(names.ptr(), &[RawAny::of(index::INT, AnyPayload { int })]);
+        let at = |int: i64| {
+            call_ffi_function(names.ptr(), &[RawAny::of(index::INT, AnyPayload { int })])
+        };
         let texts = (0..at(-1)?.int()).map(|number| {
             let name = at(number)?;
             // SAFETY: a name is a string, which is kept.

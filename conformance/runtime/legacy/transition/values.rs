@@ -75,7 +75,7 @@ pub(super) unsafe fn content<'a>(object: RawHandle) -> &'a [u8] {
 /// # Safety
 ///
 /// The value lives as long as the result is used.
-pub(super) unsafe fn borrowed(any: &RawAny) -> (TVMValue, c_int) {
+pub(super) unsafe fn to_legacy_argument(any: &RawAny) -> (TVMValue, c_int) {
     let v_int64 = any.int();
     let type_code = match any.type_index() {
         index::NONE => code::NULL,
@@ -110,7 +110,7 @@ pub(super) unsafe fn borrowed(any: &RawAny) -> (TVMValue, c_int) {
 }
 
 /// Converts an owned result of 0.21 to a result of 0.20. Texts and bytes remain valid until the next one.
-pub(super) fn returned(any: RawAny) -> Result<(TVMValue, c_int), c_int> {
+pub(super) fn to_legacy_result(any: RawAny) -> Result<(TVMValue, c_int), c_int> {
     Ok(match any.type_index() {
         index::STR => {
             // SAFETY: a result is alive.
@@ -126,7 +126,7 @@ pub(super) fn returned(any: RawAny) -> Result<(TVMValue, c_int), c_int> {
             if code != 0 {
                 return Err(fail());
             }
-            return returned(RawAny::of(index::STR, AnyPayload { ptr: text }));
+            return to_legacy_result(RawAny::of(index::STR, AnyPayload { ptr: text }));
         }
         index::BYTES => {
             // SAFETY: a result is alive.
@@ -140,7 +140,7 @@ pub(super) fn returned(any: RawAny) -> Result<(TVMValue, c_int), c_int> {
             })
         }
         // SAFETY: a result is alive until its owner frees it.
-        _ => unsafe { borrowed(&any) },
+        _ => unsafe { to_legacy_argument(&any) },
     })
 }
 

@@ -34,7 +34,7 @@ impl Word {
         Word(std::ptr::without_provenance(value))
     }
 
-    const fn of<T>(target: *const T) -> Word {
+    const fn address_of<T>(target: *const T) -> Word {
         Word(target.cast())
     }
 
@@ -69,11 +69,11 @@ const fn public_base_at(offset: usize) -> Word {
 
 static OBJECT_REF_INFO: [Word; 2] = [
     body(&raw const CLASS_TABLE),
-    Word::of(&raw const OBJECT_REF_TEXT),
+    Word::address_of(&raw const OBJECT_REF_TEXT),
 ];
 static OBJECT_INFO: [Word; 2] = [
     body(&raw const CLASS_TABLE),
-    Word::of(&raw const OBJECT_TEXT),
+    Word::address_of(&raw const OBJECT_TEXT),
 ];
 
 /// Type information of `tvm::ffi::Error`: an `ObjectRef` at 8 and a `std::exception` at 0.
@@ -81,13 +81,13 @@ static OBJECT_INFO: [Word; 2] = [
 pub(crate) static ERROR_INFO: [Word; 7] = [
     // Two bases, one of them not at the start. The ABI uses its class for multiple bases here, although neither is virtual.
     body(&raw const VMI_TABLE),
-    Word::of(&raw const ERROR_NAME),
+    Word::address_of(&raw const ERROR_NAME),
     flags_and_bases(0, 2),
-    Word::of(&raw const OBJECT_REF_INFO),
+    Word::address_of(&raw const OBJECT_REF_INFO),
     // At 8, after the vtable pointer. `std::exception` has virtual functions and is therefore placed first, at any position in the list
     // of bases.
     public_base_at(8),
-    Word::of(&raw const STD_EXCEPTION),
+    Word::address_of(&raw const STD_EXCEPTION),
     public_base_at(0),
 ];
 
@@ -95,7 +95,7 @@ pub(crate) static ERROR_INFO: [Word; 7] = [
 #[unsafe(export_name = "_ZTVN3tvm3ffi5ErrorE")]
 pub(crate) static ERROR_TABLE: [Word; 5] = [
     Word::number(0),
-    Word::of(&raw const ERROR_INFO),
+    Word::address_of(&raw const ERROR_INFO),
     Word::code(throwing::destroy as *const ()),
     Word::code(throwing::delete as *const ()),
     Word::code(throwing::what as *const ()),
@@ -105,10 +105,10 @@ pub(crate) static ERROR_TABLE: [Word; 5] = [
 #[unsafe(export_name = "_ZTIN3tvm3ffi9ModuleObjE")]
 pub(crate) static MODULE_INFO: [Word; 5] = [
     body(&raw const VMI_TABLE),
-    Word::of(&raw const MODULE_NAME),
+    Word::address_of(&raw const MODULE_NAME),
     // Only one base, but in the class for several bases: the class for one base cannot store an offset other than 0.
     flags_and_bases(0, 1),
-    Word::of(&raw const OBJECT_INFO),
+    Word::address_of(&raw const OBJECT_INFO),
     public_base_at(8),
 ];
 
@@ -116,7 +116,7 @@ pub(crate) static MODULE_INFO: [Word; 5] = [
 #[unsafe(export_name = "_ZTVN3tvm3ffi9ModuleObjE")]
 pub(crate) static MODULE_TABLE: [Word; 14] = [
     Word::number(0),
-    Word::of(&raw const MODULE_INFO),
+    Word::address_of(&raw const MODULE_INFO),
     Word::code(__cxa_pure_virtual as *const ()),
     // MOD-15: returns 0, as for a kind that is in no row.
     Word::code(base_property_mask as *const ()),

@@ -35,7 +35,7 @@ impl Aliases {
     /// `__nop`.
     ///
     /// Other entries of the pool contain other values at other times, and may be larger, so they do not move.
-    pub(super) fn of(&self, entry: usize) -> Arc<HashSet<usize>> {
+    pub(super) fn entries_sharing(&self, entry: usize) -> Arc<HashSet<usize>> {
         let group = self.groups.get(&entry);
         group.map_or_else(|| Arc::new(HashSet::from([entry])), Arc::clone)
     }

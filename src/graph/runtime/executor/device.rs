@@ -19,7 +19,7 @@ impl ExecutorDevice {
     /// # Errors
     ///
     /// Returns DEV-04 and DEV-06.
-    pub fn of(device: Device) -> Result<ExecutorDevice, Error> {
+    pub fn new(device: Device) -> Result<ExecutorDevice, Error> {
         let api = Manager::global().api(device.kind)?;
         Ok(ExecutorDevice { device, api })
     }
@@ -29,7 +29,7 @@ impl ExecutorDevice {
     /// # Safety
     ///
     /// As for [`manager::register`](crate::device::manager::register), for the type of `device`.
-    pub const unsafe fn with(device: Device, api: &'static dyn DeviceApi) -> ExecutorDevice {
+    pub const unsafe fn with_api(device: Device, api: &'static dyn DeviceApi) -> ExecutorDevice {
         ExecutorDevice { device, api }
     }
 

@@ -2,7 +2,7 @@
 
 use super::aliases::Aliases;
 use super::op_exec::OpExec;
-use super::tensor::{MemoryOwner, whole};
+use super::tensor::{MemoryOwner, whole_byte_elements};
 use super::{Executor, PoolTensor};
 use crate::device::ALIGNMENT;
 use crate::function::Error;
@@ -27,7 +27,7 @@ impl Executor {
         source: &object::Tensor,
     ) -> Result<(), Error> {
         // SAFETY: a tensor object owns the memory that it describes, and is kept.
-        unsafe { self.refer_input(index, whole(source)?, source.clone().into()) }
+        unsafe { self.refer_input(index, whole_byte_elements(source)?, source.clone().into()) }
     }
 
     /// Sets the input as [`Executor::set_input_by_reference`] does, from a description of memory that `keep` keeps alive.
@@ -43,7 +43,7 @@ impl Executor {
     ) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
         let what = format!("input `{}`", self.input_name(index));
-        let owner = MemoryOwner::of(keep);
+        let owner = MemoryOwner::new(keep);
         let kept = !owner.is_read_only() || !self.is_written(entry);
         OBJ_12.demand(Kind::Unsupported, kept, || {
             format!("{what} shares its bytes with what a node writes, and the tensor is read-only")
@@ -66,7 +66,7 @@ impl Executor {
         target: &object::Tensor,
     ) -> Result<(), Error> {
         // SAFETY: a tensor object owns the memory that it describes, and is kept.
-        unsafe { self.refer_output(index, whole(target)?, target.clone().into()) }
+        unsafe { self.refer_output(index, whole_byte_elements(target)?, target.clone().into()) }
     }
 
     /// Sets the output as [`Executor::set_output_by_reference`] does, from a description of memory that `keep` keeps alive.
@@ -84,7 +84,7 @@ impl Executor {
         if let Ok(tensor) = cast::<object::Tensor>(keep.view()) {
             tensor.check_writable()?;
         }
-        let owner = MemoryOwner::of(keep);
+        let owner = MemoryOwner::new(keep);
         // SAFETY: the caller keeps the requirements of this function, which are the same.
         unsafe { self.redirect(entry, target, &owner, &format!("output {index}")) }
     }
@@ -126,7 +126,7 @@ impl Executor {
                 format!("the memory of `{name}` is shared with other entries of its graph")
             })?;
             // GRF-43: a linked parameter is also a constant of the library here, and its object is read-only.
-            let owner = MemoryOwner::of(shared.to_object().into());
+            let owner = MemoryOwner::new(shared.to_object().into());
             // SAFETY: `owner` keeps the other executor's memory, which was just found to be of the entry's type and shape.
             unsafe { self.point_at(entry, &shared.view, &owner) };
             self.entries[entry] = shared;
@@ -169,7 +169,7 @@ impl Executor {
     /// Returns whether a run writes to `entry`, or to an entry that `__nop` connects with it.
     fn is_written(&self, entry: usize) -> bool {
         let aliases = self.aliases();
-        let same = aliases.of(entry);
+        let same = aliases.entries_sharing(entry);
         let mut rows = self.graph.node_row_ptr.windows(2).zip(&self.graph.nodes);
         rows.any(|(row, node)| {
             let call = node.call.as_ref();
@@ -233,7 +233,7 @@ impl Executor {
         // 0.14 on they move the whole pool, including other and larger values.
         let (same, users) = {
             let aliases = self.aliases();
-            let same = aliases.of(entry);
+            let same = aliases.entries_sharing(entry);
             let users: Vec<usize> = aliases.users(&same).collect();
             (same, users)
         };

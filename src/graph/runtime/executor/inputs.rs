@@ -1,6 +1,6 @@
 //! Copying inputs in and outputs out.
 
-use super::tensor::whole;
+use super::tensor::whole_byte_elements;
 use super::{Executor, PoolTensor, with_record};
 use crate::function::Error;
 use crate::graph::GRF_43;
@@ -26,7 +26,7 @@ impl Executor {
     /// }
     /// ```
     pub fn set_input(&mut self, index: usize, source: &object::Tensor) -> Result<(), Error> {
-        let source = whole(source)?;
+        let source = whole_byte_elements(source)?;
         // SAFETY: a tensor object owns the memory that it describes, and lives for the call.
         unsafe { self.set_input_from(index, source) }
     }

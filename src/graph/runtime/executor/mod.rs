@@ -14,7 +14,7 @@ mod tensor;
 
 pub use device::ExecutorDevice;
 pub use tensor::PoolTensor;
-pub(super) use tensor::{record_to_object, whole, with_record};
+pub(super) use tensor::{record_to_object, whole_byte_elements, with_record};
 
 use crate::function::{Error, Function};
 use crate::graph::{GRF_30, GRF_32, Graph, Plan};
@@ -70,7 +70,7 @@ impl Executor {
         // A graph that was read obeys these rules, but a graph that was built member by member may break them.
         graph.check_members()?;
         // GRF-23: planned before any memory is allocated, because a file may state any size.
-        let plan = Plan::of(&graph)?;
+        let plan = Plan::from_graph(&graph)?;
         let Some(fallback) = devices.first().copied() else {
             return Err(GRF_30
                 .rejected(Kind::Missing, "an executor needs a device")

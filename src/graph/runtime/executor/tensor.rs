@@ -20,7 +20,7 @@ pub(super) struct MemoryOwner {
 
 impl MemoryOwner {
     /// Creates an owner from `keep`: a tensor that owns the memory, or another value whose memory is writable.
-    pub(super) fn of(keep: Any) -> MemoryOwner {
+    pub(super) fn new(keep: Any) -> MemoryOwner {
         let tensor = cast::<object::Tensor>(keep.view());
         let read_only = tensor.is_ok_and(|tensor| tensor.is_read_only());
         MemoryOwner { keep, read_only }
@@ -144,7 +144,7 @@ impl PoolTensor {
     /// Returns GRF-33; OBJ-12 for a read-only tensor; the device's error for a copy.
     pub fn copy_out(&self, target: &object::Tensor) -> Result<(), Error> {
         target.check_writable()?;
-        let target = whole(target)?;
+        let target = whole_byte_elements(target)?;
         // SAFETY: a tensor object owns the memory that it describes, and lives for the call.
         unsafe { self.copy_into(target) }
     }
@@ -374,7 +374,9 @@ pub(in crate::graph::runtime) fn record_to_object(
 }
 
 /// Returns the description of a tensor. It rejects packed elements, because a graph copies and uses whole bytes for each element.
-pub(in crate::graph::runtime) fn whole(tensor: &object::Tensor) -> Result<&DLTensor, Violation> {
+pub(in crate::graph::runtime) fn whole_byte_elements(
+    tensor: &object::Tensor,
+) -> Result<&DLTensor, Violation> {
     if tensor.has_whole_bytes() {
         return Ok(tensor.dl());
     }

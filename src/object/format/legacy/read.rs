@@ -51,12 +51,12 @@ impl LegacyGraph {
     ) -> Result<LegacyGraph, Violation> {
         let mut reader = LegacyReader::new(text);
         // Offset of the brace. A missing member is reported here.
-        let start = reader.here();
+        let start = reader.next_offset();
         let (mut root, mut nodes, mut tensors, mut attrs) = (None, None, None, None);
         let mut begun = false;
         while let Some((key, at)) = reader.member("a graph", &mut begun)? {
             // A wrong value is reported at its first byte, and a repeated member at its name.
-            let value_at = reader.here();
+            let value_at = reader.next_offset();
             let again = match key.as_slice() {
                 b"root" => {
                     let value = reader.number("root")?;
@@ -72,7 +72,7 @@ impl LegacyGraph {
                 // OBJ-22: releases reject members that they do not declare.
                 other => return Err(unknown("a graph", other, at)),
             };
-            once(findings, again, "the graph", &key, at)?;
+            note_repeated(findings, again, "the graph", &key, at)?;
         }
         let missing = |what: &str| {
             let message = format!("the graph has no `{what}`");
@@ -81,8 +81,8 @@ impl LegacyGraph {
         // Checked at the end: members may have any order, so a missing one is known only at the closing brace.
         let (root, root_at) = root.ok_or_else(|| missing("root"))?;
         let ((nodes, starts), nodes_at) = nodes.ok_or_else(|| missing("nodes"))?;
-        let rest_at = reader.here();
-        if !reader.rest().is_empty() {
+        let rest_at = reader.next_offset();
+        if !reader.remaining().is_empty() {
             // OBJ-29 is a finding: C++ ignores bytes after the graph, and Python from 0.16 on rejects them.
             let message = "bytes follow the graph";
             findings.note(OBJ_29, Kind::Trailing, rest_at, message)?;
@@ -168,7 +168,7 @@ impl LegacyGraph {
 fn read_texts(reader: &mut LegacyReader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Violation> {
     let (mut texts, mut begun) = (Vec::new(), false);
     while reader.element("b64ndarrays", &mut begun)? {
-        let at = reader.here();
+        let at = reader.next_offset();
         texts.push((reader.string("a tensor")?, at));
     }
     Ok(texts)
@@ -184,13 +184,13 @@ fn read_nodes(
     // Indices may point forward, so they are checked when the number of nodes is known.
     let mut largest = None;
     while reader.element("nodes", &mut begun)? {
-        let at = reader.here();
+        let at = reader.next_offset();
         // A violation names the node, because an offset alone is hard to find in a text of one line.
         let index = nodes.len();
         let node = read_node(reader, findings, at, &mut largest)
             .and_then(|(node, places)| {
                 if let Some(fields) = numbers {
-                    numbers::check(&node, fields, |name| places.of(reader, name))?;
+                    numbers::check(&node, fields, |name| places.find(reader, name))?;
                 }
                 Ok(node)
             })
@@ -224,7 +224,7 @@ struct NodeOffsets {
 
 impl NodeOffsets {
     /// Returns the offset of an attribute, or of the representation if `name` is `None`.
-    fn of(&self, reader: &LegacyReader<'_>, name: Option<&str>) -> u64 {
+    fn find(&self, reader: &LegacyReader<'_>, name: Option<&str>) -> u64 {
         let Some(name) = name else {
             return self.repr;
         };
@@ -233,7 +233,7 @@ impl NodeOffsets {
         let mut place = self.attrs;
         // If a name repeats, the last one counts.
         while let Ok(Some((key, _))) = reader.member("attrs", &mut begun) {
-            let at = reader.here();
+            let at = reader.next_offset();
             if key == name.as_bytes() {
                 place = at;
             }
@@ -265,7 +265,7 @@ fn read_node(
     let (mut text, mut bytes) = (Vec::new(), Vec::new());
     let (mut seen, mut begun): (Vec<Vec<u8>>, bool) = (Vec::new(), false);
     while let Some((key, at)) = reader.member("a node", &mut begun)? {
-        let value_at = reader.here();
+        let value_at = reader.next_offset();
         match key.as_slice() {
             b"repr_str" | b"repr_b64" => places.repr = value_at,
             b"attrs" => places.attrs = value_at,
@@ -293,7 +293,7 @@ fn read_node(
                 // As for `keys`: the last one counts.
                 node.data.clear();
                 while reader.element("data", &mut begun)? {
-                    let at = reader.here();
+                    let at = reader.next_offset();
                     let value = reader.number("data")?;
                     // Compared in 128 bits, so that an index beyond a word is larger than all others on every platform.
                     let wide = value.map_or(BEYOND, |value| value as u128);
@@ -307,7 +307,7 @@ fn read_node(
             other => return Err(unknown("a node", other, at)),
         }
         let again = seen.contains(&key);
-        once(findings, again, "the node", &key, at)?;
+        note_repeated(findings, again, "the node", &key, at)?;
         if !again {
             seen.push(key);
         }
@@ -339,7 +339,7 @@ fn read_bytes(
     reader: &mut LegacyReader<'_>,
     findings: &mut Findings,
 ) -> Result<Vec<u8>, Violation> {
-    let at = reader.here();
+    let at = reader.next_offset();
     let text = reader.string("repr_b64")?;
     if text.is_empty() {
         findings.note(OBJ_37, Kind::Missing, at, "`repr_b64` is empty")?;
@@ -387,7 +387,7 @@ fn read_attrs(
         let name = utf8(key.clone(), "the name of an attribute", at)?;
         let value = reader.string("an attribute")?;
         let again = attrs.insert(name, value).is_some();
-        once(findings, again, "attrs", &key, at)?;
+        note_repeated(findings, again, "attrs", &key, at)?;
     }
     Ok(attrs)
 }
@@ -407,7 +407,7 @@ fn unknown(what: &str, key: &[u8], at: u64) -> Violation {
 }
 
 /// Adds a finding for a repeated member (OBJ-28). `again` is true if the member is repeated.
-fn once(
+fn note_repeated(
     findings: &mut Findings,
     again: bool,
     what: &str,

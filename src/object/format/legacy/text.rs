@@ -32,13 +32,13 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// Skips space and returns the offset of the next byte.
-    pub(super) fn here(&mut self) -> u64 {
+    pub(super) fn next_offset(&mut self) -> u64 {
         self.skip();
         self.at as u64
     }
 
     /// Skips space and returns the rest of the text.
-    pub(super) fn rest(&mut self) -> &'a [u8] {
+    pub(super) fn remaining(&mut self) -> &'a [u8] {
         self.skip();
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -53,7 +53,7 @@ impl<'a> LegacyReader<'a> {
         if !self.next(b"{}", what, begun)? {
             return Ok(None);
         }
-        let at = self.here();
+        let at = self.next_offset();
         let key = self.string("the name of a member")?;
         self.expect(b':', what)?;
         Ok(Some((key, at)))
@@ -109,7 +109,7 @@ impl<'a> LegacyReader<'a> {
                         );
                         return Err(OBJ_21.broken(Kind::Malformed, at as u64, message));
                     }
-                    None => return Err(self.ends(what)),
+                    None => return Err(self.unexpected_end(what)),
                 }),
                 Some(byte) => {
                     // OBJ-21: a string ends on its line. Every other byte is text, even control characters.
@@ -117,14 +117,14 @@ impl<'a> LegacyReader<'a> {
                     OBJ_21.require(inside, at as u64, || format!("a line ends inside {what}"))?;
                     text.push(byte);
                 }
-                None => return Err(self.ends(what)),
+                None => return Err(self.unexpected_end(what)),
             }
         }
     }
 
     /// Reads a count or an index in decimal digits. Returns `None` if it does not fit a machine word.
     pub(super) fn number(&mut self, what: &str) -> Result<Option<usize>, Violation> {
-        let start = self.here();
+        let start = self.next_offset();
         // OBJ-23: a number that is too large is read to its end. It is an invalid index, and not malformed text.
         let mut value = Some(0usize);
         let mut digits = 0u32;
@@ -141,8 +141,8 @@ impl<'a> LegacyReader<'a> {
         }
         // A sign is not a digit: -1 is malformed text here, not an index.
         match self.peek() {
-            None => Err(self.ends(what)),
-            Some(_) => Err(self.not(what, "a number from 0 on", start)),
+            None => Err(self.unexpected_end(what)),
+            Some(_) => Err(self.unexpected_byte(what, "a number from 0 on", start)),
         }
     }
 
@@ -153,10 +153,10 @@ impl<'a> LegacyReader<'a> {
         }
         // OBJ-21: upstream accepts the end of the text instead of any missing bracket.
         match self.peek() {
-            None => Err(self.ends(what)),
+            None => Err(self.unexpected_end(what)),
             Some(_) => {
                 let at = self.at as u64;
-                Err(self.not(what, &format!("`{}`", char::from(byte)), at))
+                Err(self.unexpected_byte(what, &format!("`{}`", char::from(byte)), at))
             }
         }
     }
@@ -172,7 +172,7 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// Returns the violation for an unexpected byte at `at`.
-    fn not(&self, what: &str, wanted: &str, at: u64) -> Violation {
+    fn unexpected_byte(&self, what: &str, wanted: &str, at: u64) -> Violation {
         let found = self.peek().map_or(String::new(), |byte| {
             format!(", not `{}`", char::from(byte).escape_default())
         });
@@ -184,7 +184,7 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// Returns the violation for a text that ends inside `what`.
-    fn ends(&self, what: &str) -> Violation {
+    fn unexpected_end(&self, what: &str) -> Violation {
         // OBJ-21: the kind is truncated, because more text could complete it.
         let message = format!("the text ends inside {what}");
         OBJ_21.broken(Kind::Truncated, self.at as u64, message)

@@ -8,7 +8,7 @@ impl<'a, B> JsonReader<'a, B> {
     pub(super) fn characters(&mut self) -> Result<Cow<'a, [u8]>, JsonError> {
         let start = self.at;
         self.step(1);
-        let rest = self.rest();
+        let rest = self.remaining();
         // Most strings have no escape, and are borrowed from the text.
         let plain = rest
             .iter()
@@ -36,7 +36,7 @@ impl<'a, B> JsonReader<'a, B> {
                 }
                 Some(b'\\') => self.escape(&mut text)?,
                 // A string may not contain a line break or any other control character.
-                Some(byte) if byte < b' ' => return self.wrong("Invalid control character at"),
+                Some(byte) if byte < b' ' => return self.fail("Invalid control character at"),
                 Some(byte) => {
                     text.push(byte);
                     self.step(1);
@@ -57,7 +57,7 @@ impl<'a, B> JsonReader<'a, B> {
             Some(b'r') => b'\r',
             Some(b't') => b'\t',
             Some(b'u') => return self.unicode(text),
-            _ => return self.wrong("Invalid \\escape"),
+            _ => return self.fail("Invalid \\escape"),
         };
         text.push(byte);
         self.step(1);
@@ -74,7 +74,7 @@ impl<'a, B> JsonReader<'a, B> {
         let mut wrong = start;
         let mut units = vec![first];
         // A character beyond U+FFFF is written as two escapes, as in UTF-16.
-        if (0xd800..0xdc00).contains(&first) && self.rest().starts_with(b"\\u") {
+        if (0xd800..0xdc00).contains(&first) && self.remaining().starts_with(b"\\u") {
             self.step(1);
             wrong = self.at.saturating_add(1);
             units.push(self.four_digits(wrong)?);
@@ -91,7 +91,7 @@ impl<'a, B> JsonReader<'a, B> {
     /// Parses the four hexadecimal digits after the `u` at the cursor.
     fn four_digits(&mut self, blame: usize) -> Result<u16, JsonError> {
         // `from_str_radix` accepts a sign, so the digits are checked first.
-        let digits = self.rest().get(1..5);
+        let digits = self.remaining().get(1..5);
         let code = digits
             .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
             .and_then(|digits| std::str::from_utf8(digits).ok())

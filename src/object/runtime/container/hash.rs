@@ -23,11 +23,11 @@ pub fn any_hash(value: AnyView<'_>) -> Result<u64> {
     if raw.type_index < index::RAW_STR {
         return Ok(combine(raw.type_index as u64, raw.bits()));
     }
-    hash_of_more(value)
+    hash_content(value)
 }
 
 /// Continues [`any_hash`] for values beyond the payload word: text and bytes by content, objects by hook or address.
-fn hash_of_more(value: AnyView<'_>) -> Result<u64> {
+fn hash_content(value: AnyView<'_>) -> Result<u64> {
     let raw = value.as_raw();
     match raw.type_index {
         index::SMALL_STR | index::STR | index::RAW_STR => {
@@ -61,11 +61,11 @@ pub(crate) fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     if a.type_index < index::RAW_STR && b.type_index < index::RAW_STR {
         return Ok(false);
     }
-    equal_in_more(left, right)
+    equal_content(left, right)
 }
 
 /// Continues [`any_equal`] for values beyond the payload word.
-fn equal_in_more(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+fn equal_content(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (a, b) = (left.as_raw(), right.as_raw());
     if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {
         return Ok(a == b);

@@ -90,7 +90,7 @@ impl InitParameters {
     fn bind(&self, object: &ObjectRef, args: &[AnyView<'_>]) -> Result<()> {
         let mut bound = vec![false; self.fields.len()];
         let set = |at: usize, value: AnyView<'_>, bound: &mut Vec<bool>| -> Result<()> {
-            self.own(object, at)?
+            self.field_of(object, at)?
                 .set(value)
                 .map_err(|error| self.at_field("field", self.fields[at], error))?;
             bound[at] = true;
@@ -135,8 +135,8 @@ impl InitParameters {
     }
 
     /// Returns field `at` of an object that was created for this constructor.
-    fn own<'a>(&self, object: &'a ObjectRef, at: usize) -> Result<OwnField<'a>> {
-        OwnField::of(object, self.info, |_| self.fields.get(at).copied())
+    fn field_of<'a>(&self, object: &'a ObjectRef, at: usize) -> Result<OwnField<'a>> {
+        OwnField::find(object, self.info, |_| self.fields.get(at).copied())
             .ok_or_else(|| self.reject("made an object of another type"))
     }
 
@@ -145,7 +145,7 @@ impl InitParameters {
         for at in (0..self.fields.len()).filter(|&at| !bound[at]) {
             let field = self.fields[at];
             let filled = self
-                .own(object, at)?
+                .field_of(object, at)?
                 .set_default()
                 .map_err(|error| self.at_field("default for field", field, error))?;
             // OBJ-15: a field without a value is an error, unless the constructor has no parameter for it.

@@ -57,7 +57,7 @@ impl<T: Object + Clone + Default> TypeDescription<T> {
     /// Describes a type that can be created empty and copied. Its creator and `__ffi_new__` return `T::default()`, and
     /// `__ffi_shallow_copy__` returns a clone. The size is that of `T`, and `structural_kind` is as for [`TypeDescription::opaque`]. No
     /// other type may derive from it, not even in Python.
-    pub(crate) fn whole(structural_kind: i32) -> TypeDescription<T> {
+    pub(crate) fn creatable(structural_kind: i32) -> TypeDescription<T> {
         /// Writes an owned object and returns 0, as the creator of the type.
         unsafe extern "C-unwind" fn create<T: Object + Default>(out: *mut *mut Header) -> i32 {
             let object = Ref::new(T::default()).into_object();
@@ -159,7 +159,7 @@ impl<T> TypeDescription<T> {
         is_static: bool,
         body: F,
     ) -> &TypeDescription<T> {
-        self.push_method(name, doc, is_static, Code::of(body))
+        self.push_method(name, doc, is_static, Code::from_body(body))
     }
 
     /// Does the work of [`TypeDescription::method`] without its type parameters, so that it is compiled once for each described type.
@@ -171,7 +171,7 @@ impl<T> TypeDescription<T> {
         code: Code,
     ) -> &TypeDescription<T> {
         let metadata = signature_json(&code.signature.typed());
-        let function = Function::plain(Some(name), code);
+        let function = Function::from_code(Some(name), code);
         let method = MethodInfo {
             name: ByteArray::of(name.as_bytes()),
             doc: ByteArray::of(doc.as_bytes()),

@@ -33,7 +33,7 @@ pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
         return Ok(word);
     }
     // SAFETY: a hook of this form returns an owned cell.
-    let answer = settle(unsafe { Any::from_raw(answer) })?;
+    let answer = raise_error_object(unsafe { Any::from_raw(answer) })?;
     hash_in(&answer)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn equal(hook: AnyView<'_>, left: AnyView<'_>, right: AnyView<'_>) ->
         return Ok(equal);
     }
     // SAFETY: a hook of this form returns an owned cell.
-    let answer = settle(unsafe { Any::from_raw(answer) })?;
+    let answer = raise_error_object(unsafe { Any::from_raw(answer) })?;
     equality_in(&answer)
 }
 
@@ -113,7 +113,7 @@ fn bare(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
 }
 
 /// Turns an error object into the error of the call. Bare functions of the newer form have no other way to fail (OBJ-38).
-pub(crate) fn settle(answer: Any) -> Result {
+pub(crate) fn raise_error_object(answer: Any) -> Result {
     if answer.type_index() != index::ERROR {
         return Ok(answer);
     }

@@ -1,7 +1,7 @@
 //! Access through reflection: reading and writing fields of objects, and creating empty objects of a type.
 
 use super::column;
-use crate::function::{Error, ErrorKind, Function, Result, raised};
+use crate::function::{Error, ErrorKind, Function, Result, take_call_error};
 use crate::value::header::{Header, ObjectRef};
 use crate::value::types::{self, FieldInfo, TypeInfo, flag};
 use crate::value::{Any, AnyView, RawAny, cast};
@@ -84,7 +84,7 @@ pub(crate) fn fields_of_both<'a>(
 
 impl<'a> OwnField<'a> {
     /// Returns a field of `info` or its ancestors, for an object of that type; otherwise `None`.
-    pub(crate) fn of(
+    pub(crate) fn find(
         object: &'a ObjectRef,
         info: &TypeInfo,
         field: impl FnOnce(&TypeInfo) -> Option<&'static FieldInfo>,
@@ -113,7 +113,7 @@ impl<'a> OwnField<'a> {
         let code = unsafe { getter(self.address(), &mut out) };
         if code != 0 {
             // The getter stored the error on this thread. The code -2 of an older getter says that the frontend has it (FUN-01).
-            return Err(raised(code));
+            return Err(take_call_error(code));
         }
         // SAFETY: a getter that returns 0 has written an owned value.
         Ok(unsafe { Any::from_raw(out) })
@@ -143,7 +143,11 @@ impl<'a> OwnField<'a> {
         let setter = unsafe { std::mem::transmute::<*mut c_void, Setter>(field.setter) };
         // SAFETY: the object's type has the field, which the setter writes; the value lives for the call.
         let code = unsafe { setter(self.address(), value.as_raw()) };
-        if code == 0 { Ok(()) } else { Err(raised(code)) }
+        if code == 0 {
+            Ok(())
+        } else {
+            Err(take_call_error(code))
+        }
     }
 
     /// Sets the field to its default, or to the result of its default factory. Returns false if there is no default. A factory is called
@@ -176,7 +180,7 @@ pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
         // SAFETY: a creator writes an owned handle (the contract of `types::set_metadata`).
         let code = unsafe { creator(&mut out) };
         if code != 0 {
-            return Err(raised(code));
+            return Err(take_call_error(code));
         }
         // SAFETY: null, or the handle that the creator has written.
         if let Some(object) = unsafe { ObjectRef::from_nullable(out) } {

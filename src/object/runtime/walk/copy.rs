@@ -155,7 +155,7 @@ impl Copier {
             let before = field.get()?;
             let after = self.copy(before.view(), depth + 1)?;
             // An unchanged field is not written, because it may have no setter.
-            if !same(&before, &after) {
+            if !is_same(&before, &after) {
                 copied.set(after.view())?;
             }
         }
@@ -277,7 +277,7 @@ fn owned_pairs(view: AnyView<'_>) -> Vec<(Any, Any)> {
 }
 
 /// Returns whether both are the same plain value or the same object.
-fn same(left: &Any, right: &Any) -> bool {
+fn is_same(left: &Any, right: &Any) -> bool {
     let (left, right) = (left.as_raw(), right.as_raw());
     left.type_index == right.type_index && left.bits() == right.bits() && left.aux == right.aux
 }

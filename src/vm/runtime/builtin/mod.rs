@@ -89,7 +89,7 @@ const ALL: &[(&str, Builtin)] = &[
         Builtin::Plain(checks::tuple_info),
     ),
     // VM-56: it copies nothing, despite its name.
-    ("vm.builtin.copy", Builtin::Plain(tensors::same)),
+    ("vm.builtin.copy", Builtin::Plain(tensors::copy)),
     (
         "vm.builtin.ensure_zero_offset",
         Builtin::Plain(tensors::ensure_zero_offset),
@@ -108,7 +108,7 @@ const ALL: &[(&str, Builtin)] = &[
         "vm.builtin.make_prim_value",
         Builtin::InPlace {
             trusted: shapes::make_prim_value,
-            ordered: |args| alone(shapes::make_prim_value, args),
+            ordered: |args| call_exclusively(shapes::make_prim_value, args),
         },
     ),
     (
@@ -116,7 +116,7 @@ const ALL: &[(&str, Builtin)] = &[
         "vm.builtin.make_shape",
         Builtin::InPlace {
             trusted: shapes::make_shape,
-            ordered: |args| alone(shapes::make_shape, args),
+            ordered: |args| call_exclusively(shapes::make_shape, args),
         },
     ),
     ("vm.builtin.make_tuple", Builtin::Plain(tuples::make_tuple)),
@@ -125,7 +125,7 @@ const ALL: &[(&str, Builtin)] = &[
         "vm.builtin.match_prim_value",
         Builtin::InPlace {
             trusted: shapes::match_prim_value,
-            ordered: |args| alone(shapes::match_prim_value, args),
+            ordered: |args| call_exclusively(shapes::match_prim_value, args),
         },
     ),
     (
@@ -133,7 +133,7 @@ const ALL: &[(&str, Builtin)] = &[
         "vm.builtin.match_shape",
         Builtin::InPlace {
             trusted: shapes::match_shape,
-            ordered: |args| alone(shapes::match_shape, args),
+            ordered: |args| call_exclusively(shapes::match_shape, args),
         },
     ),
     (
@@ -167,7 +167,7 @@ const ALL: &[(&str, Builtin)] = &[
 /// Calls `body` while no other safe code accesses the memory of tensors.
 ///
 /// A machine of trusted code calls the body without this: the contract of `module::load` is that no other thread uses that memory.
-fn alone(body: PlainBuiltin, args: &[AnyView<'_>]) -> VmResult {
+fn call_exclusively(body: PlainBuiltin, args: &[AnyView<'_>]) -> VmResult {
     let _alone = crate::object::container::tensor::copying();
     body(args)
 }
@@ -207,7 +207,7 @@ pub(super) fn provide() {
 
 impl Builtin {
     /// Returns the builtin of `function`, if it is one of this crate.
-    pub(super) fn of(function: &Function) -> Option<Builtin> {
+    pub(super) fn from_function(function: &Function) -> Option<Builtin> {
         // VM-11: compared by address, because the registry or a library may have another function of the same name.
         let address = function.as_object().as_ptr();
         let all = INSTALLED.get()?;

@@ -35,7 +35,7 @@ pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) 
             ),
         );
     };
-    let place = machine.place(cast::<i64>(*place)?)?;
+    let place = machine.device(cast::<i64>(*place)?)?;
     let dtype = cast::<Dtype>(*dtype)?;
     let scope = match rest {
         [scope, ..] => cast::<String>(*scope)?,
@@ -311,6 +311,6 @@ pub(super) fn null_value(_: &[AnyView<'_>]) -> VmResult {
 }
 
 /// Implements `copy(value)`: returns the same object (VM-56), to join the branches of an if in one register.
-pub(super) fn same(args: &[AnyView<'_>]) -> VmResult {
+pub(super) fn copy(args: &[AnyView<'_>]) -> VmResult {
     Ok(arg(args, 0).to_any())
 }

@@ -40,7 +40,7 @@ impl MapTable {
     /// # Safety
     /// `home` is the home of `key` in this dense map, and nothing changes the map during the call.
     #[inline]
-    pub(super) unsafe fn place(
+    pub(super) unsafe fn find_position(
         self,
         longest: u64,
         home: u64,
@@ -53,7 +53,7 @@ impl MapTable {
         }
         if mark & BODY != 0 {
             // SAFETY: the slot is in the body of a chain, as its mark says.
-            return unsafe { self.place_of_intruder(home) };
+            return unsafe { self.evicting_position(home) };
         }
         let mut slot = home;
         let mut passed = 1;
@@ -63,7 +63,7 @@ impl MapTable {
                 return Ok(KeyPosition::Known(slot));
             }
             // SAFETY: a slot of this dense map: a home, or a result of `after`.
-            match self.after(slot, unsafe { self.mark_of(slot) }) {
+            match self.next_in_chain(slot, unsafe { self.mark_of(slot) }) {
                 Some(next) => slot = next,
                 None => break,
             }
@@ -84,7 +84,7 @@ impl MapTable {
     /// # Safety
     /// As for [`MapTable::place`].
     #[inline]
-    pub(super) unsafe fn place_of_new(self, home: u64) -> Result<KeyPosition> {
+    pub(super) unsafe fn find_new_position(self, home: u64) -> Result<KeyPosition> {
         // SAFETY: a home is a slot of this dense map (OBJ-07).
         let mut mark = unsafe { self.mark_of(home) };
         if mark == EMPTY {
@@ -92,10 +92,10 @@ impl MapTable {
         }
         if mark & BODY != 0 {
             // SAFETY: the slot is in the body of a chain, as its mark says.
-            return unsafe { self.place_of_intruder(home) };
+            return unsafe { self.evicting_position(home) };
         }
         let mut slot = home;
-        while let Some(next) = self.after(slot, mark) {
+        while let Some(next) = self.next_in_chain(slot, mark) {
             slot = next;
             // SAFETY: `after` returns a slot of this dense map.
             mark = unsafe { self.mark_of(slot) };
@@ -110,12 +110,12 @@ impl MapTable {
     ///
     /// # Safety
     /// `home` is in the body of a chain of this dense map, and nothing changes the map during the call.
-    unsafe fn place_of_intruder(self, home: u64) -> Result<KeyPosition> {
+    unsafe fn evicting_position(self, home: u64) -> Result<KeyPosition> {
         if self.is_full() {
             return Ok(KeyPosition::Full);
         }
         // SAFETY: in the body of a chain, by this contract.
-        let before = unsafe { self.before(home) }?;
+        let before = unsafe { self.previous_in_chain(home) }?;
         Ok(KeyPosition::Intruder { home, before })
     }
 
@@ -210,7 +210,7 @@ impl MapTable {
             };
             last = free;
             // Nothing can fail after the last step, so it is not recorded. Most chains need only that step.
-            match self.after(from, mark) {
+            match self.next_in_chain(from, mark) {
                 Some(next) => {
                     steps.push(step);
                     from = next;
@@ -245,7 +245,7 @@ impl MapTable {
     ///
     /// # Safety
     /// The slot is in the body of a chain of this dense map, and nothing changes the map during the call.
-    pub(super) unsafe fn before(self, slot: u64) -> Result<u64> {
+    pub(super) unsafe fn previous_in_chain(self, slot: u64) -> Result<u64> {
         // SAFETY: slots in the body of a chain are filled, and the map stays as it is, by this contract.
         let hash = any_hash(unsafe { self.key_of(slot) })?;
         // SAFETY: the map is dense, by this contract.
@@ -253,7 +253,7 @@ impl MapTable {
         // Bounded, because a chain that another library wrote incorrectly may have no end.
         for _ in 0..=self.slots() {
             // SAFETY: a slot of this dense map: a home, or a result of `after`.
-            match self.after(at, unsafe { self.mark_of(at) }) {
+            match self.next_in_chain(at, unsafe { self.mark_of(at) }) {
                 Some(next) if next == slot => return Ok(at),
                 Some(next) => at = next,
                 None => break,

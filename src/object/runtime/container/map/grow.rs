@@ -37,7 +37,7 @@ impl MapTable {
     /// Creates a dense map with the pairs of this map: 8 slots for four pairs.
     pub(super) fn dense_copy(self) -> Result<MapTable> {
         let (slots, shift) = table_size(self.size().max(SMALL_MAX));
-        self.copied(slots, shift)
+        self.copy_pairs_to_new(slots, shift)
     }
 
     /// Moves all pairs, in order, to a table with twice the slots, and adds one pair.
@@ -53,9 +53,9 @@ impl MapTable {
         // `None` if a key now equals another one, or if a chain finds no slot. Copies are inserted instead, which can replace and grow.
         // SAFETY: a dense map, by this contract. One of the two forgets the pairs: the larger one here if the insertion fails, this one in
         // `replace_by` or `replace_in`.
-        let (larger, moved) = match unsafe { self.moved(slots, shift) }? {
+        let (larger, moved) = match unsafe { self.move_pairs_to_new(slots, shift) }? {
             Some(larger) => (larger, true),
-            None => (self.copied(slots, shift)?, false),
+            None => (self.copy_pairs_to_new(slots, shift)?, false),
         };
         // SAFETY: a fresh map, which is dense.
         match unsafe { larger.insert_dense(longest, fresh, Holders::One) } {
@@ -82,7 +82,7 @@ impl MapTable {
     ///
     /// # Safety
     /// The map is dense, and the caller makes one of the two forget the pairs before either drops them.
-    unsafe fn moved(self, slots: u64, shift: u32) -> Result<Option<MapTable>> {
+    unsafe fn move_pairs_to_new(self, slots: u64, shift: u32) -> Result<Option<MapTable>> {
         let larger = MapTable::dense(self.type_index(), slots, shift);
         let mut at = self.first();
         while let Some(slot) = at {
@@ -95,10 +95,10 @@ impl MapTable {
                 if is_plain(key) {
                     // SAFETY: the home of the key, which differs from all keys before: the equality of such keys calls no hook that could
                     // decide otherwise now.
-                    unsafe { larger.place_of_new(home) }
+                    unsafe { larger.find_new_position(home) }
                 } else {
                     // SAFETY: the home of the key.
-                    unsafe { larger.place(ANY_CHAIN, home, key) }
+                    unsafe { larger.find_position(ANY_CHAIN, home, key) }
                 }
             });
             let room = match place {
@@ -129,7 +129,7 @@ impl MapTable {
     }
 
     /// Like [`MapTable::moved`], but copies the pairs, for maps that keep theirs.
-    pub(super) fn copied(self, slots: u64, shift: u32) -> Result<MapTable> {
+    pub(super) fn copy_pairs_to_new(self, slots: u64, shift: u32) -> Result<MapTable> {
         let mut copy = MapTable::dense(self.type_index(), slots, shift);
         let mut at = self.first();
         while let Some(slot) = at {

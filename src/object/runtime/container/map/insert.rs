@@ -112,7 +112,7 @@ impl MapTable {
             }
         }
         // SAFETY: the home of a slot of this dense map.
-        let place = unsafe { self.place(longest, home, key)? };
+        let place = unsafe { self.find_position(longest, home, key)? };
         // SAFETY: the position was found in this map under the lock that is still held.
         Ok(unsafe { self.put_dense(place, fresh) })
     }
@@ -155,7 +155,7 @@ impl MapTable {
             // The most common case: nothing is compared and nothing moves.
             EMPTY => KeyPosition::Home(home),
             // SAFETY: the home of the key.
-            _ => unsafe { self.place(longest, home, fresh.key.view())? },
+            _ => unsafe { self.find_position(longest, home, fresh.key.view())? },
         };
         let guard = holders.lock(self);
         // SAFETY: nothing changed the map since the position was found (`Stay`, or exclusive access).
@@ -225,7 +225,7 @@ impl MapTable {
 ///
 /// # Safety
 /// `table` is fresh, and is not used afterwards.
-pub(super) unsafe fn filled(
+pub(super) unsafe fn insert_all(
     table: MapTable,
     longest: u64,
     pairs: &mut dyn Iterator<Item = (Any, Any)>,

@@ -32,7 +32,7 @@ use crate::value::header::{ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 use grow::replace_in;
 use holders::Holders;
-use insert::filled;
+use insert::insert_all;
 use layout::{ANY_CHAIN, DictKind, MapKind, Pair, SMALL_MAX};
 use stay::{Purpose, Stay};
 use table::MapTable;
@@ -61,7 +61,7 @@ macro_rules! map_type {
             /// Creates a map by setting `pairs` one after another. No other thread can reach it before it is complete, so nothing waits.
             pub(crate) fn grown(pairs: &mut dyn Iterator<Item = (Any, Any)>) -> Result<$type> {
                 // SAFETY: a fresh map.
-                let table = unsafe { filled(MapTable::small($index, 2), ANY_CHAIN, pairs) }?;
+                let table = unsafe { insert_all(MapTable::small($index, 2), ANY_CHAIN, pairs) }?;
                 // SAFETY: a fresh map, which `filled` returns.
                 Ok(unsafe { $type::of(table) })
             }
@@ -84,7 +84,7 @@ macro_rules! map_type {
 
             /// Returns the number of pairs. A dict may change it at any time.
             pub fn len(&self) -> usize {
-                self.table().settled(|| self.table().size() as usize)
+                self.table().run_locked(|| self.table().size() as usize)
             }
 
             /// Returns whether the map has no pairs.
@@ -226,16 +226,16 @@ impl Map {
     ///
     /// Returns the error that the hash or equality hook of a key raises.
     pub fn from_pairs(pairs: Vec<(Any, Any)>) -> Result<Map> {
-        Map::within(ANY_CHAIN, pairs)
+        Map::from_pairs_bounded(ANY_CHAIN, pairs)
     }
 
     /// Like [`Map::from_pairs`], for keys from a file or a text.
     pub(crate) fn from_untrusted(pairs: Vec<(Any, Any)>) -> Result<Map> {
-        Map::within(UNTRUSTED_CHAIN, pairs)
+        Map::from_pairs_bounded(UNTRUSTED_CHAIN, pairs)
     }
 
     /// Like [`Map::from_pairs`], with at most `longest` keys in a chain (OBJ-39).
-    fn within(longest: u64, pairs: Vec<(Any, Any)>) -> Result<Map> {
+    fn from_pairs_bounded(longest: u64, pairs: Vec<(Any, Any)>) -> Result<Map> {
         let count = pairs.len() as u64;
         // OBJ-05, OBJ-06: as many slots as pairs, and at least two, as in upstream. Three pairs take three slots.
         let table = if count < SMALL_MAX {
@@ -245,7 +245,7 @@ impl Map {
             MapTable::dense(index::MAP, slots, shift)
         };
         // SAFETY: a fresh map.
-        let table = unsafe { filled(table, longest, &mut pairs.into_iter()) }?;
+        let table = unsafe { insert_all(table, longest, &mut pairs.into_iter()) }?;
         // SAFETY: a fresh map, which `filled` returns.
         Ok(unsafe { Map::of(table) })
     }
@@ -257,7 +257,7 @@ impl Map {
     /// Returns the error that the hash or equality hook of a key raises. Returns an InternalError with OBJ-07 if another key no longer has
     /// the hash that it was inserted with. After an error this handle is unchanged.
     pub fn set(&mut self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
-        self.put(ANY_CHAIN, key.into(), value.into())
+        self.set_bounded(ANY_CHAIN, key.into(), value.into())
     }
 
     /// Like [`Map::set`], for a key from a file or a text.
@@ -266,11 +266,11 @@ impl Map {
         key: impl Into<Any>,
         value: impl Into<Any>,
     ) -> Result<()> {
-        self.put(UNTRUSTED_CHAIN, key.into(), value.into())
+        self.set_bounded(UNTRUSTED_CHAIN, key.into(), value.into())
     }
 
     /// Like [`Map::set`], with at most `longest` keys in a chain.
-    fn put(&mut self, longest: u64, key: Any, value: Any) -> Result<()> {
+    fn set_bounded(&mut self, longest: u64, key: Any, value: Any) -> Result<()> {
         // Copies before anything changes, because other holders on any thread may be reading this map.
         if !self.as_object().is_unique() {
             let copy = self.table().copy()?;
@@ -292,7 +292,7 @@ impl Map {
 impl Dict {
     /// Returns the current pairs in order, with a new reference to each part, because the dict may change afterwards.
     pub fn to_vec(&self) -> Vec<(Any, Any)> {
-        self.table().settled(|| self.table().copied_pairs())
+        self.table().run_locked(|| self.table().copied_pairs())
     }
 
     /// Sets `key` to `value` for all holders.
@@ -303,16 +303,16 @@ impl Dict {
     /// which the key is looked up, or if waiting for another thread could last forever (OBJ-02). Returns an InternalError with OBJ-07 if
     /// another key no longer has the hash that it was inserted with. After an error the dict is unchanged.
     pub fn set(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
-        self.put(ANY_CHAIN, key.into(), value.into())
+        self.set_bounded(ANY_CHAIN, key.into(), value.into())
     }
 
     /// Like [`Dict::set`], for a key from a file or a text.
     pub(crate) fn set_untrusted(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
-        self.put(UNTRUSTED_CHAIN, key.into(), value.into())
+        self.set_bounded(UNTRUSTED_CHAIN, key.into(), value.into())
     }
 
     /// Like [`Dict::set`], with at most `longest` keys in a chain.
-    fn put(&self, longest: u64, key: Any, value: Any) -> Result<()> {
+    fn set_bounded(&self, longest: u64, key: Any, value: Any) -> Result<()> {
         let table = self.table();
         // Dropped last, after this thread has left the dict.
         let mut fresh = Pair::of(key, value);
@@ -327,12 +327,12 @@ impl Dict {
     #[inline(never)]
     fn put_slowly(&self, longest: u64, fresh: &mut Pair) -> Result<()> {
         let table = self.table();
-        let stay = Stay::at(table.as_ptr(), Purpose::Change)?;
+        let stay = Stay::begin(table.as_ptr(), Purpose::Change)?;
         // SAFETY: this thread stays at the dict to change it.
         let inserted = unsafe { table.insert(longest, fresh, Holders::Several) }?;
         // A dict keeps its address, because all holders refer to it. It takes over the contents of the larger table instead.
         let left = inserted.map(|next| {
-            table.settled(|| {
+            table.run_locked(|| {
                 // SAFETY: the insertion returned `next`, and this thread has exclusive access to the dict (`settled`).
                 let next = unsafe { replace_in(table, next) };
                 // SAFETY: the insertion created that table, so it is fresh; this thread has exclusive access to the dict (`settled`).
@@ -355,7 +355,7 @@ impl Dict {
     ///
     /// Returns the same errors as [`Dict::set`].
     pub fn remove(&self, key: AnyView<'_>) -> Result<bool> {
-        let stay = Stay::at(self.table().as_ptr(), Purpose::Change)?;
+        let stay = Stay::begin(self.table().as_ptr(), Purpose::Change)?;
         let gone = match self.table().find(key)? {
             // SAFETY: `find` returned the position, and this thread stays at the dict to change it.
             Some(at) => Some(unsafe { self.table().erase(at) }?),
@@ -372,9 +372,9 @@ impl Dict {
     /// Returns a RuntimeError if the hook of a key that is looked up in this dict calls this, or if waiting for another thread could last
     /// forever.
     pub fn clear(&self) -> Result<()> {
-        let stay = Stay::at(self.table().as_ptr(), Purpose::Change)?;
+        let stay = Stay::begin(self.table().as_ptr(), Purpose::Change)?;
         // SAFETY: this thread has exclusive access to the dict (`settled`).
-        let gone = self.table().settled(|| unsafe { self.table().take() });
+        let gone = self.table().run_locked(|| unsafe { self.table().take() });
         drop(stay);
         drop(gone);
         Ok(())
@@ -411,14 +411,14 @@ pub(crate) unsafe fn swap_value(
     let table = unsafe { MapTable::of(map.as_ptr().cast()) };
     let is_dict = map.type_index() == index::DICT;
     let _stay = if is_dict {
-        Some(Stay::at(table.as_ptr(), Purpose::Change)?)
+        Some(Stay::begin(table.as_ptr(), Purpose::Change)?)
     } else {
         None
     };
     let Some(at) = table.find(key)? else {
         return Ok(None);
     };
-    let old = table.settled(|| {
+    let old = table.run_locked(|| {
         // SAFETY: `find` returned the position, and nothing changed the map since (`Stay`, or this contract).
         let pair = unsafe { table.pair_at(at) };
         // SAFETY: there is a pair at a position that `find` returned; this thread has exclusive access now.
@@ -433,7 +433,7 @@ pub(crate) fn pair_count(view: AnyView<'_>) -> usize {
         index::MAP | index::DICT => {
             // SAFETY: a map, which the view keeps alive; a dict is read under its lock.
             let table = unsafe { MapTable::of(view.as_raw().ptr().cast()) };
-            table.settled(|| table.size() as usize)
+            table.run_locked(|| table.size() as usize)
         }
         _ => 0,
     }

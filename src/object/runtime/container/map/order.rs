@@ -84,7 +84,7 @@ impl MapTable {
     /// The contract of [`MapTable::pair_at`] holds. The caller also has exclusive access, or stays at the dict to change it.
     pub(super) unsafe fn erase(self, position: u64) -> Result<Pair> {
         if self.is_small() {
-            return Ok(self.settled(|| {
+            return Ok(self.run_locked(|| {
                 let (gone, next) = (self.pair(position), self.pair(position + 1));
                 // SAFETY: `find` returned the position, by this contract, so a pair of this small map is there; the next pair, or the
                 // count, covers it.
@@ -99,13 +99,13 @@ impl MapTable {
         }
         // SAFETY: `find` returned the position, by this contract, so it is a slot of this dense map.
         let mark = unsafe { self.mark_of(position) };
-        if self.after(position, mark).is_none() {
+        if self.next_in_chain(position, mark).is_none() {
             let before = match mark & BODY {
                 0 => None,
                 // SAFETY: the slot is in the body of a chain, as its mark says. This calls a hook, so it precedes the change.
-                _ => Some(unsafe { self.before(position)? }),
+                _ => Some(unsafe { self.previous_in_chain(position)? }),
             };
-            return Ok(self.settled(|| {
+            return Ok(self.run_locked(|| {
                 if let Some(before) = before {
                     // SAFETY: `before` returned a slot of this map's chain, and the caller has exclusive access (`MapTable`).
                     unsafe { self.set_jump(before, 0) };
@@ -121,10 +121,10 @@ impl MapTable {
         // the last item of the chain moves to the slot of the removed one.
         let (mut before, mut last) = (position, position);
         // SAFETY: a slot of this dense map: the position, or a result of `after`.
-        while let Some(next) = self.after(last, unsafe { self.mark_of(last) }) {
+        while let Some(next) = self.next_in_chain(last, unsafe { self.mark_of(last) }) {
             (before, last) = (last, next);
         }
-        Ok(self.settled(|| {
+        Ok(self.run_locked(|| {
             // SAFETY: `find` returned the position of a pair, and those are in the order.
             let gone = unsafe { self.leave(position) };
             // SAFETY: the last slot of the chain differs from the position, whose item has just been read for the last time.

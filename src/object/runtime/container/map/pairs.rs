@@ -87,7 +87,7 @@ pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
     let table = unsafe { MapTable::of(view.as_raw().ptr().cast()) };
     Some(Pairs(match view.type_index() {
         index::MAP => PairSource::Borrowed(table, PhantomData),
-        _ => PairSource::Copied(table.settled(|| table.copied_pairs())),
+        _ => PairSource::Copied(table.run_locked(|| table.copied_pairs())),
     }))
 }
 
@@ -115,7 +115,7 @@ impl MapCursor {
     fn at_start(map: ObjectRef) -> MapCursor {
         let mut cursor = MapCursor { map, at: None };
         let table = cursor.table();
-        cursor.at = table.settled(|| table.first());
+        cursor.at = table.run_locked(|| table.first());
         cursor
     }
 
@@ -142,7 +142,7 @@ impl MapCursor {
 
     /// Returns a copy of the pair at the cursor.
     fn pair(&self) -> Option<Pair> {
-        self.table().settled(|| {
+        self.table().run_locked(|| {
             let at = self.position()?;
             // SAFETY: a pair is at the position (`position`), and nothing changes the map meanwhile (`settled`).
             let pair = unsafe { self.table().pair_at(at) };
@@ -154,7 +154,7 @@ impl MapCursor {
     /// Advances the cursor. Returns false at the end.
     pub(crate) fn advance(&mut self) -> bool {
         let table = self.table();
-        self.at = table.settled(|| {
+        self.at = table.run_locked(|| {
             let at = self.position()?;
             // SAFETY: a pair is at the position (`position`), and nothing changes the map meanwhile (`settled`).
             unsafe { table.next(at) }

@@ -64,7 +64,7 @@ impl Stay {
     /// # Errors
     ///
     /// Returns a RuntimeError if the hook of a key changes the dict in which the key is looked up, or if waiting could last forever.
-    pub(super) fn at<T>(object: *const T, purpose: Purpose) -> Result<Stay> {
+    pub(super) fn begin<T>(object: *const T, purpose: Purpose) -> Result<Stay> {
         // An address identifies a thread more cheaply than `ThreadId`. It is unique, because the stay is bound to the thread that owns the
         // address.
         let (thread, stays) = STAYS.with(|stays| (std::ptr::from_ref(stays).addr(), stays.get()));
@@ -81,7 +81,7 @@ impl Stay {
                 // A thread's own stays never block reading: a key's hook may read the dict in which the key is looked up (OBJ-02).
                 let own = other.thread == thread;
                 if own && purpose == Purpose::Change {
-                    return Err(changes());
+                    return Err(reentrant_change_error());
                 }
                 blocked |= !own && (purpose, other.purpose) != (Purpose::Look, Purpose::Look);
             }
@@ -131,7 +131,7 @@ fn all_stays() -> MutexGuard<'static, Stays> {
 
 /// Returns the error for a hook that changes the dict in which its key is looked up. Upstream continues with freed memory (OBJ-02).
 #[cold]
-fn changes() -> Error {
+fn reentrant_change_error() -> Error {
     Error::new(
         ErrorKind::Runtime,
         "the dict changes while it is looked at: the hash or equality of a key changes the dict that the key is looked up in",

@@ -216,7 +216,7 @@ impl MapTable {
                 return Ok(Some(slot));
             }
             // SAFETY: a slot of this dense map: a home, or a result of `after`.
-            match self.after(slot, unsafe { self.mark_of(slot) }) {
+            match self.next_in_chain(slot, unsafe { self.mark_of(slot) }) {
                 Some(next) => slot = next,
                 None => return Ok(None),
             }
@@ -243,7 +243,7 @@ impl MapTable {
     }
 
     /// Returns the slot after `slot` in its chain, given the mark of `slot` (OBJ-07); `None` for the last.
-    pub(super) fn after(self, slot: u64, mark: u8) -> Option<u64> {
+    pub(super) fn next_in_chain(self, slot: u64, mark: u8) -> Option<u64> {
         match JUMPS.get(usize::from(mark & 0x7f)) {
             // `None` is the result for empty and protected slots, whose low bits are beyond the table of distances.
             Some(0) | None => None,
@@ -306,7 +306,7 @@ impl MapTable {
     /// Runs `work`, which changes the table or reads it without a stay, under the lock of a dict. All calls of hooks come before it,
     /// and all drops of values after it.
     #[inline]
-    pub(super) fn settled<R>(self, work: impl FnOnce() -> R) -> R {
+    pub(super) fn run_locked<R>(self, work: impl FnOnce() -> R) -> R {
         let _guard = self.lock();
         work()
     }
@@ -336,7 +336,7 @@ impl MapTable {
         if is_plain(key) {
             return with_lock(self.0, || self.value_of(key));
         }
-        let _stay = Stay::at(self.0, Purpose::Look)?;
+        let _stay = Stay::begin(self.0, Purpose::Look)?;
         self.value_of(key)
     }
 }

@@ -150,6 +150,6 @@ impl MapTable {
         }
         // SAFETY: the map is dense, because `is_small` is false.
         let shift = unsafe { self.fib_shift() };
-        self.copied(self.slots(), shift)
+        self.copy_pairs_to_new(self.slots(), shift)
     }
 }

@@ -73,13 +73,13 @@ impl List {
 
     /// Runs `work` while no other thread uses the list. `work` calls nothing and drops no element.
     #[inline]
-    fn alone<R>(&self, work: impl FnOnce() -> R) -> R {
+    fn run_locked<R>(&self, work: impl FnOnce() -> R) -> R {
         with_lock(self.0.as_object().as_ptr(), work)
     }
 
     /// Returns the current elements, with a new reference to each, because the list may change afterwards.
     pub fn to_vec(&self) -> Vec<Any> {
-        self.alone(|| self.items().to_vec())
+        self.run_locked(|| self.items().to_vec())
     }
 
     /// Borrows the elements. The caller has exclusive access for as long as it keeps them.
@@ -91,7 +91,7 @@ impl List {
 
     /// Returns the current number of elements.
     pub(super) fn count(&self) -> usize {
-        self.alone(|| self.items().len())
+        self.run_locked(|| self.items().len())
     }
 
     /// Returns element `at`.
@@ -116,7 +116,7 @@ impl List {
     #[cold]
     #[inline(never)]
     fn outside(&self, at: i64) -> Result {
-        self.alone(|| element(self.items(), at))
+        self.run_locked(|| element(self.items(), at))
     }
 
     /// Returns the address of element `at`, if it exists. The caller has exclusive access.
@@ -162,7 +162,7 @@ impl List {
     ///
     /// Returns an InternalError with the text `std::bad_alloc`, as upstream does.
     pub fn try_reserve(&self, capacity: usize) -> Result<()> {
-        self.alone(|| {
+        self.run_locked(|| {
             if capacity <= self.capacity() {
                 return Ok(());
             }
@@ -180,7 +180,7 @@ impl List {
     /// Reserves memory for `capacity` elements. Panics if that exceeds any memory, and aborts the process if the allocation fails, as
     /// [`Vec`] does. [`List::try_reserve`] does neither.
     pub fn reserve(&self, capacity: usize) {
-        self.alone(|| self.make_room(capacity));
+        self.run_locked(|| self.make_room(capacity));
     }
 
     /// Does the work of [`List::reserve`]. The caller has exclusive access.
@@ -242,7 +242,7 @@ impl List {
     fn push_beyond(&self, value: Any) {
         // Declared outside the locked section, so that a panic for lack of memory also drops it outside.
         let mut value = value;
-        self.alone(|| {
+        self.run_locked(|| {
             self.grow_for(1);
             let end = self.cell(self.items().len());
             // SAFETY: `grow_for` made room for one more element after the last.
@@ -259,7 +259,7 @@ impl List {
     /// Returns an IndexError with OBJ-04 for a position beyond the end. The list is then unchanged.
     pub fn insert(&self, at: i64, items: Vec<Any>) -> Result<()> {
         let mut items = items;
-        self.alone(|| self.put_in(at, &mut items))
+        self.run_locked(|| self.put_in(at, &mut items))
     }
 
     /// Does the work of [`List::insert`]. The caller has exclusive access.
@@ -294,7 +294,7 @@ impl List {
     ///
     /// Returns an IndexError with OBJ-04 for a range outside the list. The list is then unchanged.
     pub fn remove(&self, start: i64, stop: i64) -> Result<Vec<Any>> {
-        self.alone(|| self.take_out(start, stop))
+        self.run_locked(|| self.take_out(start, stop))
     }
 
     /// Does the work of [`List::remove`]. The caller has exclusive access.
@@ -329,7 +329,7 @@ impl List {
     /// Replaces elements `start..stop` by `items` and returns the old ones.
     pub(crate) fn replace_slice(&self, start: i64, stop: i64, items: Vec<Any>) -> Result<Vec<Any>> {
         let mut items = items;
-        self.alone(|| {
+        self.run_locked(|| {
             // Only an empty range may lie outside the list. Nothing is removed then, so an error below drops no element under the lock.
             let gone = self.take_out(start, stop)?;
             // OBJ-04: replacing an empty range by no items changes no element, so no index is checked, as in every release.
@@ -342,7 +342,7 @@ impl List {
 
     /// Reverses the elements in place.
     pub fn reverse(&self) {
-        self.alone(|| {
+        self.run_locked(|| {
             let count = self.items().len();
             if count > 1 {
                 // SAFETY: `count` elements are at the address (OBJ-03), and this thread has exclusive access.
@@ -353,7 +353,7 @@ impl List {
 
     /// Removes all elements and keeps the capacity. The elements are dropped after the lock is released.
     pub fn clear(&self) {
-        let gone = self.alone(|| {
+        let gone = self.run_locked(|| {
             let count = self.items().len() as i64;
             self.take_out(0, count)
         });

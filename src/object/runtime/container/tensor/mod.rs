@@ -76,7 +76,7 @@ impl DataOwner {
                 flags & dlpack::READ_ONLY != 0
             }
             DataOwner::Object(source) => {
-                Ref::<OwnTensor>::made(source).is_some_and(|own| own.read_only)
+                Ref::<OwnTensor>::downcast_boxed(source).is_some_and(|own| own.read_only)
             }
         }
     }
@@ -256,11 +256,13 @@ impl Tensor {
         let dtype = self.dl().dtype;
         let bits = u32::from(dtype.bits) * u32::from(dtype.lanes);
         bits.is_multiple_of(8)
-            || Ref::<OwnTensor>::made(self.0.as_object()).is_some_and(|own| match own.owner {
-                Some(DataOwner::Memory(..) | DataOwner::Custom(_)) => true,
-                #[cfg(feature = "graph")]
-                Some(DataOwner::Constant(_)) => true,
-                _ => false,
+            || Ref::<OwnTensor>::downcast_boxed(self.0.as_object()).is_some_and(|own| {
+                match own.owner {
+                    Some(DataOwner::Memory(..) | DataOwner::Custom(_)) => true,
+                    #[cfg(feature = "graph")]
+                    Some(DataOwner::Constant(_)) => true,
+                    _ => false,
+                }
             })
     }
 
@@ -268,7 +270,7 @@ impl Tensor {
     /// parameter that is linked into a library (GRF-43). A view of such a tensor inherits it. [`Tensor::fill`] and copies into the tensor
     /// fail. Known only for tensors that this library created. DLPack before 1.0 has no flags.
     pub fn is_read_only(&self) -> bool {
-        Ref::<OwnTensor>::made(self.as_object()).is_some_and(|own| own.read_only)
+        Ref::<OwnTensor>::downcast_boxed(self.as_object()).is_some_and(|own| own.read_only)
     }
 
     /// Returns the description: device, type, extents, strides in elements and `byte_offset`. Its addresses are valid while the tensor

@@ -1,6 +1,6 @@
 //! Conversion of graph nodes to values (OBJ-18 to OBJ-20).
 
-use super::described;
+use super::reflected_type;
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::enum_index;
 use crate::object::reflect::column;
@@ -30,8 +30,8 @@ pub fn decode(graph: AnyView<'_>) -> Result {
     if graph.type_index() != index::MAP {
         return Err(reject("Invalid JSON Object Graph, expected an object"));
     }
-    let root = part(graph, "root_index", index::INT, "integer")?;
-    let nodes = part(graph, "nodes", index::ARRAY, "array")?;
+    let root = required_member(graph, "root_index", index::INT, "integer")?;
+    let nodes = required_member(graph, "nodes", index::ARRAY, "array")?;
     // OBJ-18: other members of a graph or a node are ignored, as in upstream.
     let nodes = sequence_of(nodes.view()).unwrap_or_default().into_owned();
     let mut decoder = GraphDecoder {
@@ -46,7 +46,7 @@ pub fn decode(graph: AnyView<'_>) -> Result {
 }
 
 /// Returns a member that every graph must have.
-fn part(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result {
+fn required_member(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result {
     let message = format!("Invalid JSON Object Graph, expected `{name}` {words} field");
     match member_of(graph, name)? {
         Some(part) if part.type_index() == type_index => Ok(part),
@@ -223,7 +223,7 @@ impl GraphDecoder {
         if let Some(hook) = column::DATA_FROM_JSON.value(type_index) {
             return cast::<Function>(hook)?.call_packed(&[data]);
         }
-        let info = described(type_index)?;
+        let info = reflected_type(type_index)?;
         // Upstream aborts the process for a node of `ffi.Object`, which has no creator. Here this is an error, as for any type without a
         // creator.
         let object = create(info)?;

@@ -1,6 +1,6 @@
 //! Conversion of values to graph nodes, children first (OBJ-18, OBJ-19).
 
-use super::described;
+use super::reflected_type;
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::{enum_name, enum_number};
 use crate::object::reflect::column;
@@ -165,7 +165,7 @@ impl GraphEncoder {
         if let Some(hook) = column::DATA_TO_JSON.value(own) {
             return cast::<Function>(hook)?.call_packed(&[AnyView::from(object)]);
         }
-        let info = described(own)?;
+        let info = reflected_type(own)?;
         // Checked by the writer, so that it writes no object that cannot be created again.
         if !can_create(info) {
             return Err(Error::new(

@@ -33,7 +33,7 @@ pub fn decode_text(text: &[u8]) -> Result {
 }
 
 /// Returns the reflection data of an object's type.
-fn described(type_index: i32) -> Result<&'static TypeInfo> {
+fn reflected_type(type_index: i32) -> Result<&'static TypeInfo> {
     types::info(type_index).ok_or_else(|| {
         Error::new(
             ErrorKind::Internal,

@@ -69,7 +69,7 @@ struct LegacyDecoder<'a> {
 }
 
 /// Returns the error for a node whose representation or attributes do not match its type (OBJ-33).
-fn wrong(node: &LegacyNode, what: impl AsRef<str>) -> Error {
+fn mismatch_error(node: &LegacyNode, what: impl AsRef<str>) -> Error {
     let message = format!("a `{}` {}", node.type_key, what.as_ref());
     OBJ_33.rejected(Kind::Malformed, message).into()
 }
@@ -168,7 +168,7 @@ impl LegacyDecoder<'_> {
             index::TENSOR if self.tensors_apart() => {
                 let at = parse(node, text)?;
                 let record = self.graph.tensor(at).ok_or_else(|| {
-                    wrong(node, format!("refers to tensor {at}, which is not there"))
+                    mismatch_error(node, format!("refers to tensor {at}, which is not there"))
                 })??;
                 Tensor::from_record(&record)?.into()
             }
@@ -198,7 +198,7 @@ fn attribute<'n>(node: &'n LegacyNode, name: &str) -> Result<&'n str> {
         let message = format!("a `{}` has no attribute `{name}`", node.type_key);
         Error::from(OBJ_33.rejected(Kind::Missing, message))
     })?;
-    std::str::from_utf8(text).map_err(|_| wrong(node, format!("has bytes under `{name}`")))
+    std::str::from_utf8(text).map_err(|_| mismatch_error(node, format!("has bytes under `{name}`")))
 }
 
 /// Returns a map with the content of a node of an unknown type. Only the compiler that wrote it knows the meaning of its attributes
@@ -227,7 +227,7 @@ fn record(node: &LegacyNode) -> Result {
 /// Decodes the representation of a node, which is base64 of bytes (OBJ-33).
 fn decode_base64(node: &LegacyNode) -> Result<Vec<u8>> {
     let bytes = BASE64_STANDARD.decode(&node.repr);
-    bytes.map_err(|_| wrong(node, "is represented by base64"))
+    bytes.map_err(|_| mismatch_error(node, "is represented by base64"))
 }
 
 /// Decodes base64 of a u64 count and that many i64.
@@ -241,7 +241,10 @@ fn shape(node: &LegacyNode) -> Result<Shape> {
     let extents: std::result::Result<Vec<i64>, _> = words.collect();
     match extents {
         Ok(extents) if count == i64::try_from(extents.len()).ok() => Ok(Shape::new(&extents)),
-        _ => Err(wrong(node, "does not hold as many extents as it counts")),
+        _ => Err(mismatch_error(
+            node,
+            "does not hold as many extents as it counts",
+        )),
     }
 }
 
@@ -288,8 +291,9 @@ fn map(node: &LegacyNode, children: Vec<Any>) -> Result {
 
 /// Returns the value of a node that refers to no other node.
 fn plain(node: &LegacyNode) -> Result {
-    let text =
-        || std::str::from_utf8(&node.repr).map_err(|_| wrong(node, "is represented by text"));
+    let text = || {
+        std::str::from_utf8(&node.repr).map_err(|_| mismatch_error(node, "is represented by text"))
+    };
     let attr = |name: &str| attribute(node, name);
     Ok(match node.type_key.as_str() {
         // OBJ-30: the empty key is the null node. tvm-ffi calls it `None`.
@@ -303,7 +307,7 @@ fn plain(node: &LegacyNode) -> Result {
             "true" => true.into(),
             // OBJ-36: only this type uses words. A bool in an attribute is 0 or 1.
             "false" => false.into(),
-            other => return Err(wrong(node, format!("is `{other}`"))),
+            other => return Err(mismatch_error(node, format!("is `{other}`"))),
         },
         "int" => parse::<i64>(node, attr("v_int64")?)?.into(),
         "bool" => truth(node, attr("v_int64")?)?.into(),

@@ -27,7 +27,7 @@ impl LegacyGraph {
     /// * OBJ-41 for a value that nests deeper than 1,000 objects, and a ValueError if the stack of the thread is too small for it.
     /// * OBJ-11 for a tensor that is not compact on the CPU, and VAL-18 for a data type without a text.
     /// * The errors of the getters of fields, and of the hash of a key.
-    pub fn of(value: AnyView<'_>, release: Release) -> Result<LegacyGraph> {
+    pub fn from_value(value: AnyView<'_>, release: Release) -> Result<LegacyGraph> {
         let mut encoder = LegacyEncoder {
             release,
             nodes: vec![LegacyNode::default()],
@@ -79,7 +79,7 @@ impl LegacyEncoder {
         if value.is_none() {
             return Ok(0);
         }
-        let (at, is_known) = self.place(value)?;
+        let (at, is_known) = self.find_or_add_node(value)?;
         if !is_known {
             let node = self.encode(value)?;
             self.nodes[at] = *node;
@@ -89,9 +89,9 @@ impl LegacyEncoder {
     }
 
     /// Returns the node of a value, and whether it existed before. A new node is open afterwards.
-    fn place(&mut self, value: AnyView<'_>) -> Result<(usize, bool)> {
+    fn find_or_add_node(&mut self, value: AnyView<'_>) -> Result<(usize, bool)> {
         let address = value.as_object().map(|object| object.as_ptr() as usize);
-        if let Some(known) = self.known(value, address)? {
+        if let Some(known) = self.find_node(value, address)? {
             if self.open.contains(&known) {
                 let message = format!("a `{}` contains itself", types::key_of(value.type_index()));
                 return Err(OBJ_27.rejected(Kind::Cycle, message).into());
@@ -115,7 +115,7 @@ impl LegacyEncoder {
     }
 
     /// Returns the existing node of a value.
-    fn known(&self, value: AnyView<'_>, address: Option<usize>) -> Result<Option<usize>> {
+    fn find_node(&self, value: AnyView<'_>, address: Option<usize>) -> Result<Option<usize>> {
         if self.new_era() {
             let known = self.by_value.get(value)?;
             let known = known.map(|known| cast::<i64>(known.view())).transpose()?;
@@ -129,12 +129,12 @@ impl LegacyEncoder {
         match self.release.minor() {
             21.. => Ok(new.to_owned()),
             minor if minor >= since => Ok(old.to_owned()),
-            _ => Err(self.nothing(value)),
+            _ => Err(self.unsupported_value(value)),
         }
     }
 
     /// Returns the error for a value that has no node in the release (OBJ-33).
-    fn nothing(&self, value: AnyView<'_>) -> Error {
+    fn unsupported_value(&self, value: AnyView<'_>) -> Error {
         let message = format!(
             "{} cannot save a `{}`",
             self.release,
@@ -155,20 +155,22 @@ impl LegacyEncoder {
             }
             // OBJ-33: lists and dicts are newer than this form and have no node in it.
             index::MAP => self.map(value, &mut node)?,
-            index::STR | index::BYTES | index::SHAPE | index::TENSOR => return self.plain(value),
+            index::STR | index::BYTES | index::SHAPE | index::TENSOR => {
+                return self.encode_leaf(value);
+            }
             own => match value.as_object() {
                 Some(object) => match types::info(own).filter(|info| can_create(info)) {
                     Some(info) => self.object(object, info, &mut node)?,
-                    None => return Err(self.nothing(value)),
+                    None => return Err(self.unsupported_value(value)),
                 },
-                None => return self.plain(value),
+                None => return self.encode_leaf(value),
             },
         }
         Ok(node)
     }
 
     /// Returns the node of a value that refers to no other value.
-    fn plain(&self, value: AnyView<'_>) -> Result<Box<LegacyNode>> {
+    fn encode_leaf(&self, value: AnyView<'_>) -> Result<Box<LegacyNode>> {
         // No release before 0.21 has a node for these values, so the old key is never written.
         const NEVER: u8 = 21;
         let raw = value.as_raw();
@@ -234,7 +236,7 @@ impl LegacyEncoder {
                 node.type_key = self.key(value, "runtime.NDArray", 9, "ffi.NDArray")?;
                 node.repr = BASE64_STANDARD.encode(self.tensor_record(value)?).into();
             }
-            _ => return Err(self.nothing(value)),
+            _ => return Err(self.unsupported_value(value)),
         }
         Ok(node)
     }

@@ -76,7 +76,7 @@ fn owned(args: &[AnyView<'_>]) -> Vec<Any> {
 fn pairs(name: &str, args: &[AnyView<'_>]) -> Result<impl Iterator<Item = (Any, Any)>> {
     let pairs = args.chunks_exact(2);
     if !pairs.remainder().is_empty() {
-        return Err(odd(name));
+        return Err(missing_value_error(name));
     }
     Ok(pairs.map(|pair| (pair[0].to_any(), pair[1].to_any())))
 }
@@ -164,7 +164,7 @@ fn sequences() {
 }
 
 /// Returns the error for keys without a value. It is an InternalError, because upstream checks the count by an assertion.
-fn odd(name: &str) -> Error {
+fn missing_value_error(name: &str) -> Error {
     Error::new(
         ErrorKind::Internal,
         format!("{name} takes keys and values in turn: an even number of arguments"),

@@ -268,7 +268,7 @@ fn enumerations() {
     const STR: &str = "{\"type\":\"ffi.String\"}";
     // OBJ-15: fields that no constructor accepts, as upstream marks them.
     const HIDDEN: i64 = flag::INIT_OFF;
-    let state = TypeDescription::<EnumState>::whole(0);
+    let state = TypeDescription::<EnumState>::creatable(0);
     field!(state, EnumState, entries: List,
         "entries", "Enum singletons in registration order.", index::LIST, HIDDEN,
         "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");
@@ -291,13 +291,13 @@ fn enumerations() {
     // `value` repeats a field of `ffi.Enum`, so it is excluded from structural comparison and hash.
     let hidden = HIDDEN | flag::EQ_HASH_IGNORE;
     // 5: compared by identity, because each member is a single object.
-    let any = TypeDescription::<Enum>::whole(5);
+    let any = TypeDescription::<Enum>::creatable(5);
     field!(any, Enum, int_index: i64, "_int_index", numbers, index::INT, flag::EQ_HASH_IGNORE, INT);
     field!(any, Enum, str_index: Str, "_str_index", names, index::ANY, 0, STR);
-    let numbered = TypeDescription::<IntEnum>::whole(5);
+    let numbered = TypeDescription::<IntEnum>::creatable(5);
     field!(numbered, IntEnum, int_index: i64, "value", numbers, index::INT, hidden, INT);
     numbered.attr(&column::CONVERT, convert_to::<Ref<IntEnum>>());
-    let named = TypeDescription::<StrEnum>::whole(5);
+    let named = TypeDescription::<StrEnum>::creatable(5);
     field!(named, StrEnum, str_index: Str, "value", names, index::ANY, hidden, STR);
     named.attr(&column::CONVERT, convert_to::<Ref<StrEnum>>());
 }

@@ -4,7 +4,7 @@
 //! extension module that way.
 
 use super::{def, def_packed};
-use crate::function::{Error, ErrorKind, Function, raised};
+use crate::function::{Error, ErrorKind, Function, take_call_error};
 use crate::object::reflect::construct;
 use crate::object::reflect::storage::{getter_for, store};
 use crate::object::walk::copy;
@@ -77,7 +77,7 @@ fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function
         // SAFETY: as for the function, with its context; the value lives for the call.
         let code = unsafe { convert(converter as *mut c_void, value.as_raw(), &mut converted) };
         if code != 0 {
-            return Err(raised(code));
+            return Err(take_call_error(code));
         }
         // SAFETY: a conversion that returns 0 has written an owned value.
         let converted = unsafe { Any::from_raw(converted) };

@@ -92,7 +92,7 @@ fn frontend() {
 
 /// Registers a builtin, with the metadata of the types of `body`. A function that the program registered before under the same name stays.
 pub(crate) fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
-    registry::define(name, Code::of(body));
+    registry::define(name, Code::from_body(body));
 }
 
 /// An array as the result of a function, whose metadata names the type of the elements. Converts to a plain array. The elements are not

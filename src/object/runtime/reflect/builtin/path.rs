@@ -207,7 +207,7 @@ fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
 pub(super) fn register() {
     const INT: &str = "{\"type\":\"int\"}";
     const ANY: &str = "{\"type\":\"Any\"}";
-    let step = TypeDescription::<AccessStepObj>::whole(4);
+    let step = TypeDescription::<AccessStepObj>::creatable(4);
     field!(step, AccessStepObj, kind: i32, "kind", "", index::INT, 0, INT);
     field!(step, AccessStepObj, key: Any, "key", "", index::ANY, 0, ANY);
     step.attr(
@@ -217,7 +217,7 @@ pub(super) fn register() {
         })
         .into(),
     );
-    let path = TypeDescription::<AccessPathObj>::whole(4);
+    let path = TypeDescription::<AccessPathObj>::creatable(4);
     field!(path, AccessPathObj, parent: Option<ObjectRef>, "parent", "", index::ANY, 0,
         "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}");
     field!(path, AccessPathObj, step: Option<Ref<AccessStepObj>>, "step", "", index::ANY, 0,

@@ -136,7 +136,7 @@ pub(super) fn register() {
     });
     let any = "{\"type\":\"Any\"}";
     let int = "{\"type\":\"int\"}";
-    let describe = TypeDescription::<Key>::whole(0);
+    let describe = TypeDescription::<Key>::creatable(0);
     field!(describe, Key, key: Any, "key", "", index::ANY, 0, any);
     field!(describe, Key, hash: i64, "hash_i64", "", index::INT, 0, int);
     describe

@@ -77,7 +77,7 @@ fn register_visits() {
         |visitor: Ref<VisitorObj>, kind: i32, body: Function| {
             Visitor::of(&visitor)
                 .region()
-                .within(kind, || body.call_packed(&[]))
+                .run_in_region(kind, || body.call_packed(&[]))
         },
     );
     def(
@@ -129,7 +129,7 @@ fn register_rewrites() {
         |mutator: Ref<MutatorObj>, kind: i32, body: Function| {
             Mutator::of(&mutator)
                 .region()
-                .within(kind, || body.call_packed(&[]))
+                .run_in_region(kind, || body.call_packed(&[]))
         },
     );
     def(
@@ -156,11 +156,11 @@ pub(super) const INDICES: [fn() -> ObjectIndex; 3] = [
 /// Registers interrupts and error contexts with their fields. Registers visitors and mutators as types of which only the beginning is
 /// public, because each library appends private data for its own table.
 fn register_types() {
-    let interrupt = TypeDescription::<Interrupt>::whole(0);
+    let interrupt = TypeDescription::<Interrupt>::creatable(0);
     // The default is None: an interrupt may do no more than end the visit.
     field!(interrupt, Interrupt, value: Any,
         "value", "", index::ANY, types::flag::HAS_DEFAULT, "{\"type\":\"Any\"}");
-    let context = TypeDescription::<ErrorContext>::whole(0);
+    let context = TypeDescription::<ErrorContext>::creatable(0);
     // Innermost first: an object is added when the error passes it on the way up.
     field!(context, ErrorContext, pattern: List, "reverse_visit_pattern", "", index::LIST, 0,
         "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");

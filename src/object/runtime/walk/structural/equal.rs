@@ -142,7 +142,9 @@ impl StructuralComparer {
             // OBJ-10: each number has exactly one sequence of words, so the words decide.
             index::BIG_INT => big_int::words_of(&a) == big_int::words_of(&b),
             index::ARRAY | index::LIST | index::MAP | index::DICT => {
-                return self.known.once(&[left, right], || self.containers(a, b));
+                return self
+                    .known
+                    .get_or_run(&[left, right], || self.containers(a, b));
             }
             index::SHAPE => extents_of(a) == extents_of(b),
             index::TENSOR => return self.tensors(a, b),
@@ -297,7 +299,7 @@ impl StructuralComparer {
         let fields = || self.fields(left, right, info);
         // In a simple region, the type of a variable contains uses, not definitions.
         let equal = if kind == 2 {
-            self.scope.of_variable(fields)?
+            self.scope.run_for_variable_type(fields)?
         } else {
             fields()?
         };
@@ -341,7 +343,7 @@ impl StructuralComparer {
                 let region_kind = cast::<i64>(*region_kind)?;
                 let equal = walk
                     .scope
-                    .in_region_of_hook(region_kind, || walk.any(*left, *right))?;
+                    .run_in_hook_region(region_kind, || walk.any(*left, *right))?;
                 if !equal && walk.wants_path {
                     let step = (AccessKind::Attr, Any::from(cast::<Str>(*name)?));
                     walk.step(step.clone(), step);
@@ -360,7 +362,7 @@ impl StructuralComparer {
             let (a, b) = (field.get()?, other.get()?);
             if !self
                 .scope
-                .of_field(&field, || self.any(a.view(), b.view()))?
+                .run_for_field(&field, || self.any(a.view(), b.view()))?
             {
                 let step = (AccessKind::Attr, Any::from(field.name()));
                 self.step(step.clone(), step);

@@ -98,7 +98,7 @@ impl StructuralHasher {
         // By key instead of index, because processes may register a type at different indices.
         let key = info.key_hash;
         if let Some(items) = sequence_of(view) {
-            return self.containers.once(&[object], || {
+            return self.containers.get_or_run(&[object], || {
                 let mut hash = combine(key, items.len() as u64);
                 for item in &*items {
                     hash = combine(hash, self.any(item.view())?);
@@ -107,7 +107,9 @@ impl StructuralHasher {
             });
         }
         if pairs_of(view).is_some() {
-            return self.containers.once(&[object], || self.map(view, key));
+            return self
+                .containers
+                .get_or_run(&[object], || self.map(view, key));
         }
         if let Some(extents) = extents_of(view) {
             let start = combine(key, extents.len() as u64);
@@ -177,7 +179,7 @@ impl StructuralHasher {
         }
         let fields = || self.fields(object, info);
         let mut hash = if kind == 2 {
-            let hash = self.scope.of_variable(fields)?;
+            let hash = self.scope.run_for_variable_type(fields)?;
             // An unbound variable hashes as itself. A bound one hashes by its number, independent of its name.
             if self.scope.region() == region::NONE {
                 // By its address, because it equals only itself. The hash differs between processes.
@@ -206,7 +208,7 @@ impl StructuralHasher {
                 Function::named(None, move |value: Any, before: i64, region_kind: i64| {
                     let own = walk
                         .scope
-                        .in_region_of_hook(region_kind, || walk.any(value.view()))?;
+                        .run_in_hook_region(region_kind, || walk.any(value.view()))?;
                     Ok::<i64, Error>(combine(before as u64, own) as i64)
                 });
             let args = [object.into(), (hash as i64).into(), (&callback).into()];
@@ -219,7 +221,9 @@ impl StructuralHasher {
                 continue;
             }
             let value = field.get()?;
-            let own = self.scope.of_field(&field, || self.any(value.view()))?;
+            let own = self
+                .scope
+                .run_for_field(&field, || self.any(value.view()))?;
             hash = combine(hash, own);
         }
         Ok(hash)

@@ -38,7 +38,7 @@ impl BindingScope {
     }
 
     /// Runs `body` in another region. A pattern region is never replaced.
-    fn within<T>(&self, wanted: i32, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn run_in_region<T>(&self, wanted: i32, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.region();
         // Below a pattern, all variables are bound by the pattern, even if a field or a hook requests another region.
         if before != region::PATTERN {
@@ -50,7 +50,7 @@ impl BindingScope {
     }
 
     /// Runs `body` for the type of a variable, whose variables a simple region does not bind.
-    pub(super) fn of_variable<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(super) fn run_for_variable_type<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.region();
         // A pattern also binds variables in the type.
         if before == region::SIMPLE {
@@ -62,23 +62,23 @@ impl BindingScope {
     }
 
     /// Runs `body` for a field, in the region that its flags open.
-    pub(super) fn of_field<T>(
+    pub(super) fn run_for_field<T>(
         &self,
         field: &FieldInfo,
         body: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         // A field has at most one of the flags. If it has both, the narrower one counts.
         if field.flags & flag::DEF_SIMPLE != 0 {
-            self.within(region::SIMPLE, body)
+            self.run_in_region(region::SIMPLE, body)
         } else if field.flags & flag::DEF_PATTERN != 0 {
-            self.within(region::PATTERN, body)
+            self.run_in_region(region::PATTERN, body)
         } else {
             body()
         }
     }
 
     /// Runs `body` in the region that a type's hook passes. 0 keeps the current region.
-    pub(super) fn in_region_of_hook<T>(
+    pub(super) fn run_in_hook_region<T>(
         &self,
         kind: i64,
         body: impl FnOnce() -> Result<T>,
@@ -86,8 +86,8 @@ impl BindingScope {
         let kind = i32::try_from(kind)
             .map_err(|_| Error::new(ErrorKind::Value, format!("there is no region {kind}")))?;
         match kind {
-            region::NONE => self.within(self.region(), body),
-            wanted => self.within(wanted, body),
+            region::NONE => self.run_in_region(self.region(), body),
+            wanted => self.run_in_region(wanted, body),
         }
     }
 

@@ -33,7 +33,7 @@ impl<T> Default for SharedWork<T> {
 
 impl<T: Copy> SharedWork<T> {
     /// Runs `work` on one or two objects, or returns its cached result.
-    pub(super) fn once(
+    pub(super) fn get_or_run(
         &self,
         objects: &[&ObjectRef],
         work: impl FnOnce() -> Result<T>,

@@ -18,7 +18,7 @@ pub(crate) mod rewrite;
 pub(crate) mod walk;
 
 use super::depth;
-use crate::function::{Error, ErrorKind, Function, Result, caught};
+use crate::function::{Error, ErrorKind, Function, Result, catch_panic};
 use crate::object::OBJ_34;
 use crate::object::reflect::record::fields_of;
 use crate::object::reflect::{column, native};
@@ -97,7 +97,7 @@ impl Region {
     }
 
     /// Runs `body` in another region. A pattern region is never replaced.
-    pub(crate) fn within<T>(&self, kind: i32, body: impl FnOnce() -> T) -> T {
+    pub(crate) fn run_in_region<T>(&self, kind: i32, body: impl FnOnce() -> T) -> T {
         /// Restores the region, even if `body` panics, because the visitor may be used again.
         struct Restore<'a>(&'a AtomicI32, i32);
         impl Drop for Restore<'_> {
@@ -116,20 +116,20 @@ impl Region {
     }
 
     /// Runs `body` in the region that a field opens.
-    pub(crate) fn of_field<T>(&self, field: &FieldInfo, body: impl FnOnce() -> T) -> T {
+    pub(crate) fn run_for_field<T>(&self, field: &FieldInfo, body: impl FnOnce() -> T) -> T {
         if field.flags & flag::DEF_SIMPLE != 0 {
-            self.within(Region::SIMPLE, body)
+            self.run_in_region(Region::SIMPLE, body)
         } else if field.flags & flag::DEF_PATTERN != 0 {
-            self.within(Region::PATTERN, body)
+            self.run_in_region(Region::PATTERN, body)
         } else {
             body()
         }
     }
 
     /// Runs `body` for the fields of an object. A simple definition binds a variable, but not the variables that its fields use.
-    pub(crate) fn of_fields<T>(&self, info: &TypeInfo, body: impl FnOnce() -> T) -> T {
+    pub(crate) fn run_for_fields<T>(&self, info: &TypeInfo, body: impl FnOnce() -> T) -> T {
         if self.kind() == Region::SIMPLE && structural_kind(info) == kind::VARIABLE {
-            self.within(Region::NONE, body)
+            self.run_in_region(Region::NONE, body)
         } else {
             body()
         }
@@ -232,7 +232,7 @@ impl Visitor {
         // SAFETY: the function belongs to this visitor, and the value lives for the call.
         let answer = unsafe { visit(self.0, *value.as_raw()) };
         // SAFETY: the caller owns the result of such a function.
-        native::settle(unsafe { Any::from_raw(answer) })
+        native::raise_error_object(unsafe { Any::from_raw(answer) })
     }
 
     /// Visits a value in the way of its type: by its hook, or field by field.
@@ -245,7 +245,7 @@ impl Visitor {
                 // SAFETY: a live visitor (the contract of `from_raw`), and a value that lives for the call.
                 let answer = unsafe { hook(self.0, *value.as_raw()) };
                 // SAFETY: the caller owns the result of a hook.
-                native::settle(unsafe { Any::from_raw(answer) })
+                native::raise_error_object(unsafe { Any::from_raw(answer) })
             }
             Some(hook) if hook.type_index() == index::FUNCTION => {
                 interrupt_or_none(native::function(hook)?.call_packed(&[self.view(), value])?)
@@ -267,7 +267,7 @@ impl Visitor {
         let Some(info) = types::info(object.type_index()) else {
             return Ok(Any::none());
         };
-        self.region().of_fields(info, || {
+        self.region().run_for_fields(info, || {
             for field in fields_of(object) {
                 // OBJ-34: a field that structural comparison ignores is not visited.
                 if field.flags & flag::EQ_HASH_IGNORE != 0 {
@@ -276,7 +276,7 @@ impl Visitor {
                 let value = field.get()?;
                 let stop = self
                     .region()
-                    .of_field(&field, || self.visit(value.view()))?;
+                    .run_for_field(&field, || self.visit(value.view()))?;
                 if !stop.is_none() {
                     return Ok(stop);
                 }
@@ -300,7 +300,7 @@ const unsafe fn view_of<'a>(object: *mut Header) -> AnyView<'a> {
 
 /// Checks the result of a visiting function: None or an interrupt.
 fn interrupt_or_none(answer: Any) -> Result {
-    let answer = native::settle(answer)?;
+    let answer = native::raise_error_object(answer)?;
     if answer.is_none() || answer.type_index() == index::VISIT_INTERRUPT {
         return Ok(answer);
     }
@@ -319,7 +319,7 @@ fn unexpected(wanted: &str, answer: &Any) -> String {
 
 /// Runs a body for a caller that expects a cell and no unwinding: an error or a panic becomes an error object.
 fn answer(body: impl FnOnce() -> Result) -> RawAny {
-    caught(body).unwrap_or_else(Any::from).into_raw()
+    catch_panic(body).unwrap_or_else(Any::from).into_raw()
 }
 
 /// The depth of a visit.

@@ -154,7 +154,7 @@ impl Mutator {
         // SAFETY: the function belongs to this mutator, or is a hook for any; the value lives for the call.
         let answer = unsafe { function(self.0, *value.as_raw()) };
         // SAFETY: the caller owns the result of such a function.
-        native::settle(unsafe { Any::from_raw(answer) })
+        native::raise_error_object(unsafe { Any::from_raw(answer) })
     }
 
     /// Returns the replacement of a variable or a shared node, or None.
@@ -168,7 +168,7 @@ impl Mutator {
         // SAFETY: the function belongs to this mutator; the values live for the call.
         let answer = unsafe { set(self.0, *variable.as_raw(), *mapped.as_raw()) };
         // SAFETY: the caller owns the result of such a function.
-        native::settle(unsafe { Any::from_raw(answer) }).map(drop)
+        native::raise_error_object(unsafe { Any::from_raw(answer) }).map(drop)
     }
 
     /// Rewrites a value in the way of its type: by its hook, or field by field in a copy. An error records the value in its context.
@@ -203,7 +203,7 @@ impl Mutator {
             index::FUNCTION => Some(
                 native::function(hook)
                     .and_then(|hook| hook.call_packed(&[self.view(), value]))
-                    .and_then(native::settle),
+                    .and_then(native::raise_error_object),
             ),
             _ => None,
         }
@@ -243,7 +243,7 @@ impl Mutator {
     fn fields(self, object: &ObjectRef, info: &'static TypeInfo) -> Result {
         // Works on the copy from the start: getters and setters need an object, and the original must not show a partial rewrite.
         let copy = shallow_copy(object)?;
-        let changed = self.region().of_fields(info, || {
+        let changed = self.region().run_for_fields(info, || {
             let mut changed = false;
             for field in fields_of(&copy) {
                 if field.flags & flag::EQ_HASH_IGNORE == 0 {
@@ -261,7 +261,7 @@ impl Mutator {
         let after = self
             .region()
             // Never in place: the original holds the same value, because the copy is shallow.
-            .of_field(&field, || self.mutate(before.view(), false))?;
+            .run_for_field(&field, || self.mutate(before.view(), false))?;
         if is_same(before.view(), &after) {
             return Ok(false);
         }
@@ -292,7 +292,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
             "__ffi_shallow_copy__ must be an ffi.Function",
         ));
     };
-    let made = native::settle(cast::<Function>(hook)?.call_packed(&[object.into()])?)?;
+    let made = native::raise_error_object(cast::<Function>(hook)?.call_packed(&[object.into()])?)?;
     match made.into_object() {
         // Fields are written into the result of the hook, so it must not be the original and must have the same type.
         Ok(copy)

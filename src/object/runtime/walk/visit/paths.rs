@@ -81,7 +81,7 @@ impl PathFinder {
     }
 
     /// Searches a part of the current value, one step deeper.
-    fn below(&mut self, step: PathStep, value: AnyView<'_>) -> Result<()> {
+    fn search_part(&mut self, step: PathStep, value: AnyView<'_>) -> Result<()> {
         depth::check(self.steps.len())?;
         self.steps.push(step);
         let result = self.value(value);
@@ -93,14 +93,14 @@ impl PathFinder {
     fn value(&mut self, value: AnyView<'_>) -> Result<()> {
         if let Some(items) = sequence_of(value) {
             for (at, item) in (0..).zip(&*items) {
-                self.below(PathStep::Item(at), item.view())?;
+                self.search_part(PathStep::Item(at), item.view())?;
             }
             return Ok(());
         }
         if let Some(pairs) = pairs_of(value) {
             for (key, item) in &pairs {
                 if !key.is_none() {
-                    self.below(PathStep::Key(key.clone()), item.view())?;
+                    self.search_part(PathStep::Key(key.clone()), item.view())?;
                 }
             }
             return Ok(());
@@ -130,7 +130,7 @@ impl PathFinder {
         let before = self.found.len();
         for field in fields_of(object) {
             let value = field.get()?;
-            self.below(PathStep::Field(field.name()), value.view())?;
+            self.search_part(PathStep::Field(field.name()), value.view())?;
         }
         let partly = (1..self.pattern.len()).contains(&self.matched);
         // A longer match below this object is already recorded, so the prefix adds no information. The root alone is not a path.

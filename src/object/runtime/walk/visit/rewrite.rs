@@ -186,7 +186,7 @@ impl Rewrite {
                 let count = if *takes_mode { 3 } else { 2 };
                 link.function
                     .call_packed(args.get(..count).unwrap_or(&args))
-                    .and_then(native::settle)
+                    .and_then(native::raise_error_object)
                     .inspect_err(|error| attach(error, value))
             }
         }
@@ -196,7 +196,7 @@ impl Rewrite {
 /// Calls the callback for a value, if there is one. An error records the value in its context.
 fn call(links: &Links, mutator: Mutator, value: AnyView<'_>) -> Option<Result> {
     let answered = links.call(value, mutator.region().kind())?;
-    let answered = answered.and_then(native::settle);
+    let answered = answered.and_then(native::raise_error_object);
     Some(answered.inspect_err(|error| attach(error, value)))
 }
 

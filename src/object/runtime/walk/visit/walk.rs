@@ -190,7 +190,7 @@ impl CallbackWalk {
     ) -> Result<WalkAnswer> {
         match links.call(value, visitor.region().kind()) {
             None => Ok(WalkAnswer::Advance),
-            Some(returned) => WalkAnswer::from_answer(native::settle(returned?)?),
+            Some(returned) => WalkAnswer::from_answer(native::raise_error_object(returned?)?),
         }
     }
 }
