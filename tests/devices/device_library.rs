@@ -1,7 +1,7 @@
 //! Complete libraries whose code runs on a device: called through the loader and from the command line.
 #![cfg(feature = "suite")]
 
-use crate::support::device_memory::{Floats, counting, golden, here, plus_one};
+use crate::support::device_memory::{Floats, counting, device_or_skip, golden, plus_one};
 use crate::support::skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -23,7 +23,7 @@ struct AddsOne<'a> {
 
 impl AddsOne<'_> {
     fn holds(&self, test: &str) {
-        let Some(api) = here(self.device) else {
+        let Some(api) = device_or_skip(self.device) else {
             return;
         };
         let name = api.attribute(self.device, device::Attribute::DeviceName);

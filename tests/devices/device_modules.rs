@@ -7,7 +7,7 @@ mod rocm;
 mod vulkan;
 
 use crate::support::alone::alone;
-use crate::support::device_memory::{Floats, counting, golden, here, plus_one};
+use crate::support::device_memory::{Floats, counting, device_or_skip, golden, plus_one};
 use crate::support::skip::skipped;
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ fn kernel_adds_one(
     extra: &[Arg],
     test: &str,
 ) {
-    let Some(api) = here(device) else {
+    let Some(api) = device_or_skip(device) else {
         return;
     };
     let module = from_payload(kind, layout, &std::fs::read(golden(file)).unwrap()).unwrap();
@@ -71,7 +71,10 @@ fn two_launches_overlap(kind: &str, device: Device) {
         first.join().unwrap().unwrap();
         second.join().unwrap().unwrap();
     });
-    here(device).unwrap().sync(device, Stream::DEFAULT).unwrap();
+    device_or_skip(device)
+        .unwrap()
+        .sync(device, Stream::DEFAULT)
+        .unwrap();
 }
 
 /// Calls the kernel `scalars` of the golden file with integers and floats of both widths, in an order that needs padding. The

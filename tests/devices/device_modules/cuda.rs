@@ -1,7 +1,7 @@
 //! The CUDA device and its modules, on a card or on the stand-in.
 
 use super::{kernel_adds_one, on_a_stand_in, scalars_reach_their_kernel, two_launches_overlap};
-use crate::support::device_memory::{Floats, counting, golden, here};
+use crate::support::device_memory::{Floats, counting, device_or_skip, golden};
 use std::path::Path;
 use tvmspec::device::launch::Arg;
 use tvmspec::device::load::from_payload;
@@ -14,7 +14,7 @@ use tvmspec::value::Any;
 fn cuda_contract_and_kernels() {
     let test = "cuda_contract_and_kernels";
     let device = Device::cuda(0);
-    let Some(api) = here(device) else {
+    let Some(api) = device_or_skip(device) else {
         return;
     };
     let report = tvmspec::conformance::device::contract_on(api, device).unwrap();

@@ -1,7 +1,7 @@
 //! OpenCL kernels and modules of OpenCL source.
 
 use super::kernel_adds_one;
-use crate::support::device_memory::{Floats, golden, here};
+use crate::support::device_memory::{Floats, device_or_skip, golden};
 use std::path::Path;
 use tvmspec::device::launch::Arg;
 use tvmspec::device::load::from_payload;
@@ -19,7 +19,7 @@ fn opencl_kernels_of_a_payload() {
         &[],
         test,
     );
-    let Some(api) = here(Device::opencl(0)) else {
+    let Some(api) = device_or_skip(Device::opencl(0)) else {
         return;
     };
     let module = from_payload(
@@ -68,7 +68,7 @@ fn opencl_kernels_of_a_payload() {
 /// A broken module or call must be reported with the name of the driver function that fails.
 #[test]
 fn opencl_errors_say_what_is_wrong() {
-    let Some(api) = here(Device::opencl(0)) else {
+    let Some(api) = device_or_skip(Device::opencl(0)) else {
         return;
     };
     let bytes = std::fs::read(golden("opencl-0.27.payload")).unwrap();

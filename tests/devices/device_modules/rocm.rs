@@ -1,7 +1,7 @@
 //! The ROCm device and its modules, on a card or on the stand-in.
 
 use super::{kernel_adds_one, on_a_stand_in, scalars_reach_their_kernel, two_launches_overlap};
-use crate::support::device_memory::{Floats, golden, here};
+use crate::support::device_memory::{Floats, device_or_skip, golden};
 use crate::support::skip::skipped;
 use tvmspec::device::launch::Arg;
 use tvmspec::device::load::from_payload;
@@ -13,7 +13,7 @@ use tvmspec::release::Layout;
 fn rocm_contract_and_kernels() {
     let test = "rocm_contract_and_kernels";
     let device = Device::rocm(0);
-    let Some(api) = here(device) else {
+    let Some(api) = device_or_skip(device) else {
         return;
     };
     let name = api.attribute(device, Attribute::DeviceName).unwrap();
