@@ -27,7 +27,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=build");
     // Compiled code looks for the C interface among the symbols of the process. Programs of others do without this, by
-    // `src/module/dso/forward.rs`; where that writes no code, they need it too.
+    // `src/module/dso/trampolines.rs`; where that writes no code, they need it too.
     if env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "unix") {
         println!("cargo::rustc-link-arg=-rdynamic");
     }

@@ -103,7 +103,7 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter {
         name: "module",
         rule_groups: &[module::RULES],
-        op_groups: &[super::module::ops::OPS, super::module::behaviour::OPS],
+        op_groups: &[super::module::ops::OPS, super::module::backend_ops::OPS],
         independent: false,
         trace: None,
     },

@@ -34,22 +34,22 @@
 //! ```
 
 pub mod adapter;
+pub mod answer_parts;
 pub mod behaviour;
 pub mod case;
 mod chapters;
 pub mod device;
-mod edited;
+mod edited_golden;
 mod files;
 mod form;
 mod golden;
-pub mod known;
+pub mod known_failures;
 mod op;
-pub mod parts;
-pub(crate) mod plain_text;
 mod reply;
 pub mod report;
 pub mod runner;
 mod runtime;
+pub(crate) mod sanitized_text;
 pub mod truncated;
 pub mod verdict;
 
@@ -67,10 +67,10 @@ pub(crate) mod graph {
     mod forms;
     mod kernels;
     pub(crate) mod ops;
-    pub(in crate::conformance) mod own;
     mod results;
+    pub(in crate::conformance) mod rust_interface;
     mod tensors;
-    mod times;
+    mod timing_results;
 }
 
 /// The chapter `import_tree`.
@@ -97,7 +97,7 @@ pub(crate) mod rpc {
     mod relay;
     mod relay_events;
     mod relay_peer;
-    mod scripted;
+    mod scripted_peers;
     pub(in crate::conformance) mod server_start;
     pub(in crate::conformance) mod session;
     mod session_forms;
@@ -121,29 +121,29 @@ pub(crate) mod tensor {
 pub(crate) mod module {
     pub(in crate::conformance) mod backend;
     mod backend_host;
-    pub(crate) mod behaviour;
+    pub(crate) mod backend_ops;
     mod compiled;
     mod constants;
     mod environment;
+    pub(in crate::conformance) mod legacy;
     mod library_file;
+    pub(in crate::conformance) mod linked_library;
     pub(in crate::conformance) mod loading;
     pub(in crate::conformance) mod lookup;
-    mod memory;
-    pub(in crate::conformance) mod older;
-    pub(in crate::conformance) mod opened;
     pub(crate) mod ops;
-    pub(in crate::conformance) mod own;
     mod probe;
+    pub(in crate::conformance) mod rust_interface;
+    mod symbol_memory;
 }
 
 /// The chapter `value`.
 pub(crate) mod value {
     pub(in crate::conformance) mod convert;
     pub(crate) mod custom;
-    mod described;
     pub(in crate::conformance) mod driver;
     mod extension;
     pub(crate) mod ops;
+    mod reflection;
 }
 
 /// The chapter `function`.
@@ -168,12 +168,12 @@ pub(crate) mod object {
     mod driver;
     pub(crate) mod hooks;
     pub(in crate::conformance) mod layout;
-    mod looks;
     mod no_result;
     pub(crate) mod ops;
     mod probe;
     mod records;
     mod script;
+    mod state_inspection;
     mod visits;
     mod weak;
 }
@@ -182,7 +182,7 @@ pub(crate) mod object {
 pub(crate) mod vm {
     mod driver;
     pub(crate) mod ops;
-    pub(crate) mod own;
+    pub(crate) mod rust_interface;
 }
 
 /// The chapter `wire`.

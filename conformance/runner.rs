@@ -7,11 +7,11 @@ mod worker;
 
 use super::adapter::builtin::BuiltinTestee;
 use super::adapter::{Adapter, Identity};
+use super::answer_parts::Parts;
 use super::case::{Case, Suite};
-use super::known::{self, KnownFailure, KnownFailures};
+use super::known_failures::{self, KnownFailure, KnownFailures};
 use super::op::Op;
-use super::parts::Parts;
-use super::plain_text::sanitize_line;
+use super::sanitized_text::sanitize_line;
 use super::verdict::{Judgement, Verdict};
 use crate::release::ParseError;
 pub use outcome::{CaseOutcome, Report, VerdictCounts};
@@ -56,7 +56,7 @@ impl Default for Run {
             crashes: 20,
             in_turn: Vec::new(),
             complete: false,
-            today: known::today(),
+            today: known_failures::today(),
             implementation: "builtin".to_owned(),
             end: Arc::default(),
         }

@@ -1,21 +1,21 @@
 //! The verdict of one case, and the comparison of an answer with the expected one. `sameness` compares values, `findings` compares
 //! findings, and this file compares rejections. `judgement` tells how much could be compared.
 
+mod equality;
 mod findings;
 mod judgement;
-mod sameness;
 
 use super::adapter::{Rejection, Reply, view};
+use super::answer_parts::Parts;
 use super::case::{Breach, Case, Expect};
-use super::parts::Parts;
-use super::plain_text::sanitize;
+use super::sanitized_text::sanitize;
 use super::target::driver::declines;
 use crate::rule::Level;
 use crate::spec;
+use equality::difference;
+pub use equality::{short, values_equal};
 use findings::{judge_findings, listed};
 pub use judgement::Judgement;
-use sameness::difference;
-pub use sameness::{short, values_equal};
 
 /// The verdict of one case.
 ///

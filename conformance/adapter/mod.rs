@@ -14,11 +14,11 @@ pub(crate) mod ffi;
 pub(crate) mod legacy;
 pub mod liar;
 pub(super) mod library;
-mod near;
-pub(crate) mod own_program;
+pub(crate) mod program_command;
 pub mod protocol;
 pub mod registry;
 mod rpc;
+mod spelling;
 pub(crate) mod view;
 
 pub use super::reply::{Identity, Oddity, Rejection, Reply};
@@ -152,7 +152,7 @@ pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, ParseError> 
         // A testee that may crash or hang runs in a separate process.
         _ => {
             worker_exists(spec)?;
-            let mut words = own_program::words().map_err(|error| error.to_string())?;
+            let mut words = program_command::words().map_err(|error| error.to_string())?;
             words.extend(["worker".into(), spec.into()]);
             Ok(Box::new(exec::Exec::worker(words, limits)))
         }

@@ -9,7 +9,7 @@
 //! <- {"id":1,"unsupported":"why"}
 //! ```
 
-use super::near::suggest_spelling;
+use super::spelling::suggest_spelling;
 use super::{Identity, Reply, Testee};
 use crate::conformance::CHAPTERS;
 use crate::release::Release;

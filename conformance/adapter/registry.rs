@@ -6,7 +6,7 @@
 //! | tvm-ffi          | 0.21 on    | the function `ffi.FunctionListGlobalNamesFunctor`; strings moved in 0.22 |
 
 use super::exec::Exec;
-use super::{Adapter as _, Identity, Limits, Reply, Testee, library, own_program};
+use super::{Adapter as _, Identity, Limits, Reply, Testee, library, program_command};
 use crate::conformance::runtime::{Libraries, RawHandle, Runtime as _, newer};
 use crate::examine::loading::exports;
 use crate::examine::runtime::{RegisteredNames, RuntimeInterface};
@@ -32,7 +32,7 @@ const NAMES: &str = "registry.names";
 /// A library cannot be loaded, crashes, exceeds `limits`, or is not a TVM runtime.
 pub fn registered_names(libraries: &str, limits: Limits) -> Result<RegisteredNames, ParseError> {
     super::libraries_exist("--runtime", libraries)?;
-    let mut words = own_program::words().map_err(|error| error.to_string())?;
+    let mut words = program_command::words().map_err(|error| error.to_string())?;
     let spec = format!("{SCHEME}:{libraries}");
     words.extend(["worker".into(), spec.into()]);
     let mut worker = Exec::worker(words, limits);

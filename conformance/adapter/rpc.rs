@@ -17,9 +17,9 @@
 //! | `device.program`   | the programs of the device contract, on the server's `cpu:0`                    |
 //! | `device.behaviour` | the random walk of the device contract, on the same device                      |
 
+mod address;
 mod pool;
 mod remote;
-mod spelled;
 
 use super::{Identity, Reply, Testee};
 use crate::conformance::op::OpError;
@@ -29,9 +29,9 @@ use crate::conformance::rpc::session_script::SessionScript;
 use crate::release::Release;
 use crate::rpc::transport::Transport;
 use crate::rpc::{Hello, HelloAnswer};
+use address::{Seat, Spelled, parse_address};
 use pool::Pool;
 use serde_json::{Value, json};
-use spelled::{Seat, Spelled, parse_address};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::thread;
 use std::time::{Duration, Instant};

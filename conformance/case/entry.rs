@@ -1,7 +1,7 @@
 //! Reading of a case file: groups are expanded into whole cases, and each case is checked.
 
 use super::{Breach, Case, CaseInput, Expect};
-use crate::conformance::edited::{self, INPUTS};
+use crate::conformance::edited_golden::{self, INPUTS};
 use crate::conformance::golden::{golden, hex_bytes};
 use crate::conformance::reply::Oddity;
 use crate::file_name::is_file_name;
@@ -189,7 +189,7 @@ fn id_of(chapter: &str, id: String) -> Result<String, String> {
 /// Reads the input of a case: bytes in hex or from a file, bytes with edits, or a value.
 fn input_of(input: Option<&Value>) -> Result<CaseInput, String> {
     if let Some(edited) = input.and_then(Value::as_object).filter(|all| all.len() > 1) {
-        return edited::read_edited_bytes(edited).map(CaseInput::Hex);
+        return edited_golden::read_edited_bytes(edited).map(CaseInput::Hex);
     }
     let (key, value) = only_entry(input).ok_or(INPUTS)?;
     match (key, value) {

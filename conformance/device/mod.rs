@@ -12,24 +12,24 @@
 //! ```
 
 pub mod c_contract;
-pub(in crate::conformance) mod counted;
+mod coded_programs;
+pub(in crate::conformance) mod counting_device;
 mod evaluator;
 mod failing_table;
 mod forms;
 pub(crate) mod ops;
-mod own;
-pub(in crate::conformance) mod own_numbers;
 mod pack;
 mod pool;
 mod program;
+mod program_devices;
 pub(crate) mod recorder;
 mod registered;
 pub mod script;
 mod simulate;
 mod staging;
-mod stands;
 mod step_forms;
 mod steps;
+pub(in crate::conformance) mod suite_device_types;
 mod tables;
 
 use crate::conformance::behaviour::{Failure, Outcome};
@@ -128,7 +128,7 @@ type CodedProgram = (&'static str, fn() -> Outcome);
 /// Returns the coded program of this name, which creates its own devices.
 fn coded(id: &str) -> Option<fn() -> Outcome> {
     let all = [
-        own::PROGRAMS,
+        coded_programs::PROGRAMS,
         registered::PROGRAMS,
         evaluator::PROGRAMS,
         tables::PROGRAMS,

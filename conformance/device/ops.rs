@@ -4,7 +4,7 @@ use super::forms::{self, integers, rejected_or, release, value};
 use super::{BEHAVIOUR, PROGRAM, drive, registered};
 use crate::conformance::behaviour::{Failure, Outcome};
 use crate::conformance::op::{Answer, Handler, Op, OpError};
-use crate::conformance::runtime::number::number_of;
+use crate::conformance::runtime::case_numbers::number_of;
 use crate::device::simulated::Simulated;
 use crate::device::{
     Attribute, Device, DeviceApi, Dtype, byte_size, cpu, device_type, is_contiguous, manager, timer,

@@ -3,14 +3,14 @@
 //! The model has the bytes of each space. A step changes it at once; a device must have the same bytes after the next sync
 //! (DEV-36).
 
-mod questions;
+mod queries;
 
+use super::program_devices::{self, Stand, UnderTest};
 use super::staging::{Staging, pattern};
-use super::stands::{self, Stand, UnderTest};
 use super::steps::{NamedCalls, Step, StepResult, StepTensor, Stop};
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::{Device, DeviceApi, Space, Stream, stream};
-use questions::fits;
+use queries::fits;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) fn run_steps(steps: &[Step], under_test: &dyn Stand) -> Result<(), St
     run_part(parts.next().unwrap_or_default(), under_test)?;
     let named = steps.iter().filter(|step| step.op() == "on");
     for (named, part) in named.zip(parts) {
-        run_part(part, &*stands::stand(named.value(1)?)?)?;
+        run_part(part, &*program_devices::stand(named.value(1)?)?)?;
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ impl Program<'_> {
     /// Runs one step. [`NamedCalls`] runs those that are only calls.
     fn step(&mut self, step: &Step) -> StepResult {
         match step.op() {
-            "needs" => questions::needs(&self.calls, step.text(1)?)?,
+            "needs" => queries::needs(&self.calls, step.text(1)?)?,
             "thread" => {
                 let (steps, stand) = (Step::list(step.value(1)?)?, self.stand);
                 let ran =

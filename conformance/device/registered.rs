@@ -2,7 +2,7 @@
 
 use super::CodedProgram;
 use super::failing_table::as_a_table;
-use super::own_numbers::SIMULATED as NUMBER;
+use super::suite_device_types::SIMULATED as NUMBER;
 use super::tables::rejected;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::c_table::{self, DeviceTable};

@@ -4,18 +4,18 @@
 //! races. A step is therefore omitted if it accesses memory that another stream still uses, without an order between the two.
 
 mod order;
-mod pick;
+mod random;
 mod shrink;
 
 pub use super::steps::Step;
 
 use super::program::run_steps;
-use super::stands::UnderTest;
+use super::program_devices::UnderTest;
 use super::steps::Stop;
 use crate::conformance::behaviour::Failure;
 use crate::device::{DEV_36, DEV_37, DEV_38, DEV_39, DEV_40, DEV_41, DEV_46, Device, DeviceApi};
 use order::without_races;
-use pick::generate;
+use random::generate;
 use shrink::shrink;
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The operation `function.compiled`: calls a function of a compiled library with tensor descriptions that the case states in full (FUN-26
 //! to FUN-30).
 
-use crate::conformance::module::opened::why_not_to_run;
+use crate::conformance::module::linked_library::why_not_to_run;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::owned::{bool_arg, text_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, bytes, c_text, unsupported, value_of};

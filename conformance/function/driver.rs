@@ -5,11 +5,11 @@
 //! parameters.
 
 use super::callbacks::{callback, find_suite_function, function, provided_function};
+use crate::conformance::runtime::case_numbers::number_of;
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, c_text, unsupported, value_of};
-use crate::conformance::runtime::number::number_of;
 use crate::conformance::value::convert::converted;
 use crate::function::ErrorCell;
 use crate::value::{AnyPayload, ByteArray, RawAny, index};

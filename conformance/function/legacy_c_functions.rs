@@ -1,9 +1,9 @@
 //! The C functions of 0.2 to 0.20 that a step of `function.legacy` can call, with their signatures.
 
 use crate::conformance::runtime::c_call::{CParameter, CResult, c_functions};
+use crate::conformance::runtime::case_numbers::{number_of, numbers_in};
 use crate::conformance::runtime::ffi::{Reply, unsupported};
 use crate::conformance::runtime::legacy::c_text;
-use crate::conformance::runtime::number::{number_of, numbers_in};
 use crate::conformance::runtime::{RawHandle, Runtime};
 use crate::tensor::{Device, Dtype};
 use base64::prelude::{BASE64_STANDARD, Engine as _};

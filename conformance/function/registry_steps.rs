@@ -1,13 +1,13 @@
 //! The operation `function.registry`: the registry of global functions, through the C interface of a runtime.
 
 use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::case_numbers::number_of;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::show;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, int_arg};
 use crate::conformance::runtime::ffi::{
     Reply, accepted, fresh_prefix, lock_process_state, unsupported,
 };
-use crate::conformance::runtime::number::number_of;
 use crate::value::RawAny;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //! The caller uses the C interface and sees results, complete errors, and which of the moved objects were taken.
 
 use super::callbacks;
-use crate::conformance::module::opened::why_not_here;
+use crate::conformance::module::linked_library::why_not_here;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, bytes_arg, text_arg};

@@ -32,7 +32,7 @@
 //! | `["@took", NAME, ...]` | calls a function that measures; returns which times are above 0, and whether they fit into the call |
 //! | `["@report", NAME]` | calls a function that returns a report; returns the function of each call, and whether it took time |
 //! | `["@broken"]` | returns the rule and the kind of the last error; only for this crate |
-//! | `["@own", NAME, FORM]` | calls a function of `own.rs` with the graph and the kernels; only for this crate |
+//! | `["@own", NAME, FORM]` | calls a function of `rust_interface.rs` with the graph and the kernels; only for this crate |
 //! | `["@alive"]` | returns the live memory on the device that counts (type 98); only for this crate |
 //!
 //! `{"lookup": {ID: tensor}}` is a function that finds linked parameters, only for this crate. The answer has a result for every
@@ -41,15 +41,15 @@
 use super::forms::{bytes_of, param_file};
 use super::results::shown;
 use super::tensors::{ViewedTensor, dtype_of, wrong_case};
-use super::{kernels, own, times};
+use super::{kernels, rust_interface, timing_results};
 use crate::conformance::adapter::{Rejection, Reply};
-use crate::conformance::device::counted::{self, UsageCount};
+use crate::conformance::device::counting_device::{self, UsageCount};
 use crate::conformance::op;
+use crate::conformance::runtime::case_numbers::{NoNumber, number_of};
 use crate::conformance::runtime::ffi::unsupported;
 use crate::conformance::runtime::legacy::{
     LegacyApi, LegacyArg, LegacyValue, bytes_arg, c_text, int_arg, null_arg, text_arg,
 };
-use crate::conformance::runtime::number::{NoNumber, number_of};
 use crate::function::Error;
 use crate::tensor::Device;
 use crate::value::ByteArray;
@@ -89,7 +89,7 @@ pub(in crate::conformance) fn script(
     let counts = balance
         || counts
             .into_iter()
-            .any(|pair| pair[0] == json!(counted::KIND));
+            .any(|pair| pair[0] == json!(counting_device::KIND));
     let blob = blob(value).map_err(wrong_case)?;
     for (id, tensor) in value["linked"].as_object().into_iter().flatten() {
         let id = id.parse().map_err(|_| NoNumber::for_form(&json!(id)))?;
@@ -134,7 +134,7 @@ pub(in crate::conformance) fn script(
                 if has_step && !is_this_crate(api) {
                     return Err(unsupported("the error does not name the rule"));
                 }
-                results.extend(has_step.then(own::broken));
+                results.extend(has_step.then(rust_interface::broken));
                 return Ok(answer(Value::Array(results)));
             }
             Err(other) => return Err(other),
@@ -145,7 +145,7 @@ pub(in crate::conformance) fn script(
         results.push(match script.step(step) {
             // The messages of releases differ. Only the presence of an error is compared.
             Err(Reply::Reject(_)) => {
-                script.broken = own::broken();
+                script.broken = rust_interface::broken();
                 json!({"error": true})
             }
             result => result?,
@@ -311,9 +311,9 @@ impl ExecutorScript<'_> {
             ("@took", [name, args @ ..]) => {
                 let start = Instant::now();
                 let result = self.call(name, args)?;
-                times::shown(name, args, &result, start.elapsed())
+                timing_results::shown(name, args, &result, start.elapsed())
             }
-            ("@report", [name]) => times::report(&self.call(name, &[])?.text()?),
+            ("@report", [name]) => timing_results::report(&self.call(name, &[])?.text()?),
             ("@save", []) => {
                 let save = self.api.suite_function("graph.save");
                 let none = || unsupported("no function returns the payload of a module");

@@ -2,9 +2,9 @@
 //! trampolines.
 
 use crate::conformance::adapter::{Reply, legacy::modules};
-use crate::conformance::runtime::aligned::AlignedLine;
+use crate::conformance::runtime::aligned_memory::AlignedLine;
+use crate::conformance::runtime::case_library::{self, SymbolContent};
 use crate::conformance::runtime::legacy::{LegacyApi, LegacyValue};
-use crate::conformance::runtime::shell::{self, SymbolContent};
 use crate::function::Error;
 use crate::value::DLTensor;
 use crate::value::legacy::{TVMValue, code};
@@ -143,7 +143,7 @@ pub(super) fn write(path: &Path, extras: Extras<'_>) -> std::io::Result<()> {
         jumps.chain(extras.linked.then_some(lookup)).collect();
     let blob = extras.blob.map(|blob| ("__tvm_dev_mblob", blob));
     let data: Vec<(&str, &[u8])> = blob.into_iter().collect();
-    shell::write_symbols(&symbols, &data, path)
+    case_library::write_symbols(&symbols, &data, path)
 }
 
 /// Returns the address of a linked parameter, or None; arguments: `(storage id)`.

@@ -2,9 +2,9 @@
 
 use super::forms::{bytes_of, elements, extents};
 use crate::conformance::reply::Reply;
+use crate::conformance::runtime::case_numbers::{NoNumber, numbers_in};
 use crate::conformance::runtime::ffi::unsupported;
 use crate::conformance::runtime::legacy::{LegacyApi, LegacyArg, LegacyValue};
-use crate::conformance::runtime::number::{NoNumber, numbers_in};
 use crate::tensor::{Device, Dtype};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{DLTensor, dtype_from_text, dtype_to_text};

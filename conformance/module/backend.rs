@@ -2,9 +2,9 @@
 
 use super::backend_host::{BackendHost, backend};
 use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::case_numbers::{NoNumber, number_of, number_or};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::{Reply, accepted, unsupported, value_of};
-use crate::conformance::runtime::number::{NoNumber, number_of, number_or};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};

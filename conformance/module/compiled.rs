@@ -4,13 +4,13 @@
 use super::backend;
 use super::library_file::{CONTEXT, LibraryFile, address, lookup};
 use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::case_library::SymbolContent;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::make;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, bytes_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, c_text, tensors, unsupported, view_reply,
 };
-use crate::conformance::runtime::shell::SymbolContent;
 use crate::module::exports;
 use crate::module::{Convention, Dialect};
 use crate::release::Layout;

@@ -5,13 +5,13 @@
 use super::library_file::{PREFIX, lookup};
 use super::loading::stored;
 use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::case_numbers::number_of;
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::show;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, bytes, c_text, fresh_prefix, system_library, unsupported,
 };
-use crate::conformance::runtime::number::number_of;
 use crate::payload::{self, Field};
 use crate::release::Layout;
 use crate::rule::Findings;

@@ -2,13 +2,13 @@
 
 use super::library_file::{CONTEXT, LibraryFile, PREFIX, address};
 use crate::conformance::function::registry_steps::{numbered, remove};
+use crate::conformance::runtime::case_library::SymbolContent;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::show;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, text_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, c_text, fresh_prefix, system_library, unsupported,
 };
-use crate::conformance::runtime::shell::SymbolContent;
 use crate::release::{ParseError, Release};
 use crate::rule::{Kind, Violation};
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! Library files of a case, whose symbols lead back into this process.
 
 use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::case_library::{self, SymbolContent};
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, bool_arg, text_arg};
 use crate::conformance::runtime::ffi::{Reply, c_text, unsupported};
-use crate::conformance::runtime::shell::{self, SymbolContent};
 use crate::module::Dialect;
 use crate::release::Layout;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ impl LibraryFile {
         data: &[(&str, &[u8])],
     ) -> Result<LibraryFile, Reply> {
         let written = LibraryFile::in_folder()?;
-        shell::write_symbols(symbols, data, &written.path)
+        case_library::write_symbols(symbols, data, &written.path)
             .map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
         Ok(written)
     }

@@ -2,6 +2,7 @@
 
 use crate::blob::pack::SymbolNaming;
 use crate::conformance::adapter::view::{self, ShownModule};
+use crate::conformance::runtime::case_library;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::owned::{
     OwnedValue, Raised, bytes_arg, int_arg, read_bytes, text_arg,
@@ -9,7 +10,6 @@ use crate::conformance::runtime::ffi::owned::{
 use crate::conformance::runtime::ffi::{
     Reply, bytes, c_text, fresh_prefix, lock_process_state, unsupported,
 };
-use crate::conformance::runtime::shell;
 use crate::release::Release;
 use crate::value::ByteArray;
 use crate::value::RawAny;
@@ -177,7 +177,7 @@ impl BlobLibrary {
         let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
         let path = folder.path().join("case.so");
         let context = "__tvm_ffi__library_ctx";
-        shell::write(blob, naming.symbol(), context, &naming, &path)
+        case_library::write(blob, naming.symbol(), context, &naming, &path)
             .map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
         let path = CString::new(path.to_string_lossy().as_bytes())
             .map_err(|error| Reply::Skipped(error.to_string()))?;

@@ -1,7 +1,7 @@
 //! Operations of chapter module: loading, lookup, imports, properties.
 
-use super::memory::SymbolMemory;
-use super::{compiled, constants, environment, loading, lookup, opened, probe};
+use super::symbol_memory::SymbolMemory;
+use super::{compiled, constants, environment, linked_library, loading, lookup, probe};
 use crate::conformance::function::script;
 use crate::conformance::op::{self, Answer, Handler, Op, OpError};
 use crate::function::Error;
@@ -56,7 +56,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.open",
         help: "data: a library, value {import, lookups, calls}: its modules, slots and functions, and the results of the calls",
-        run: Handler::Partly(opened::open, opened::drive),
+        run: Handler::Partly(linked_library::open, linked_library::drive),
     },
     Op {
         name: "module.script",

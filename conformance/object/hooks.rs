@@ -1,6 +1,6 @@
 //! Keys with their own hash and equality: objects that hold a number. Two are the same key if the last digits are equal.
 
-use crate::conformance::runtime::number::{self, NoNumber};
+use crate::conformance::runtime::case_numbers::{self, NoNumber};
 use crate::value::header::{DELETE_WEAK, Header};
 use crate::value::{AnyPayload, RawAny, index};
 use serde_json::Value;
@@ -83,6 +83,8 @@ pub(super) fn form_and_numbers(value: &Value) -> Result<(&str, Vec<i64>), NoNumb
     let form = value.get("form").and_then(Value::as_str);
     let numbers = value.get("numbers").and_then(Value::as_array);
     let numbers = numbers.into_iter().flatten();
-    let numbers = numbers.map(number::number_of).collect::<Result<_, _>>()?;
+    let numbers = numbers
+        .map(case_numbers::number_of)
+        .collect::<Result<_, _>>()?;
     Ok((form.unwrap_or_default(), numbers))
 }

@@ -3,8 +3,8 @@
 use super::{driver, layout, script, visits};
 use crate::conformance::function::ops::rejection;
 use crate::conformance::op::{Answer, Handler, Op, OpError};
+use crate::conformance::runtime::case_numbers::numbers_of;
 use crate::conformance::runtime::ffi::tensors;
-use crate::conformance::runtime::number::numbers_of;
 use crate::function::{Error, Function, take_broken};
 use crate::object::form::{from_json, to_json};
 use crate::object::hash::any_hash;

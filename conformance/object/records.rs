@@ -4,10 +4,10 @@
 //! that needs a missing function is unsupported.
 
 use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::case_numbers::{NoNumber, number_or};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, int_arg};
 use crate::conformance::runtime::ffi::{Reply, unsupported};
-use crate::conformance::runtime::number::{NoNumber, number_or};
 use crate::conformance::runtime::{Runtime, function_of};
 use crate::value::types::{Column, FieldInfo, Getter, MethodInfo, TypeInfo, TypeMetadata, flag};
 use crate::value::{ByteArray, Header, RawAny, index};

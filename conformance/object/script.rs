@@ -4,13 +4,13 @@
 //! enough for all of them.
 
 use super::no_result::NoResult;
-use super::{c_functions, layout, looks, probe, records, weak};
+use super::{c_functions, layout, probe, records, state_inspection, weak};
 use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::case_numbers::number_of;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, bool_arg, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, c_text, tensors, unsupported, value_of};
-use crate::conformance::runtime::number::number_of;
 use crate::value::{RawAny, index};
 use probe::Alive;
 use serde_json::{Value, json};
@@ -208,7 +208,7 @@ impl Play<'_> {
                 Ok(weak::opaque(api, type_index, &self.alive)?)
             }
             "tag" | "first_index" | "backtraces" | "interpreter" => {
-                looks::look(api, word, &self.argument(plain(0))?)
+                state_inspection::look(api, word, &self.argument(plain(0))?)
             }
             "stream" => {
                 let device = [number_at(0, 1)?, number_at(1, 0)?];

@@ -1,10 +1,10 @@
 //! Structural walks and rewrites: the visitors of the runtime with callbacks of this suite.
 
+use crate::conformance::runtime::case_numbers::number_or;
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, unsupported};
-use crate::conformance::runtime::number::number_or;
 use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 use std::collections::HashMap;

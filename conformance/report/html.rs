@@ -3,8 +3,8 @@
 //! Ids, texts and answers come from a testee, so everything is escaped. The script creates text nodes, never markup.
 
 use super::{Obligation, evidence, notes, quoted};
-use crate::conformance::plain_text::{is_unseen, script_json};
 use crate::conformance::runner::{CaseOutcome, Report};
+use crate::conformance::sanitized_text::{is_unseen, script_json};
 use crate::conformance::verdict::Verdict;
 use crate::release::Release;
 use crate::spec;

@@ -1,8 +1,8 @@
 //! The report for programs. `spec/schema/report.json` is its JSON Schema, and a test compares the two.
 
 use super::evidence;
-use crate::conformance::plain_text::escaped_json;
 use crate::conformance::runner::{CaseOutcome, Report, VerdictCounts};
+use crate::conformance::sanitized_text::escaped_json;
 use crate::conformance::verdict::Verdict;
 use serde_json::{Map, Value, json};
 

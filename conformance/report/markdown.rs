@@ -1,8 +1,8 @@
 //! The report for the summary page of a forge.
 
 use super::{Obligation, Tally, evidence, headline, judged};
-use crate::conformance::plain_text::is_unseen;
 use crate::conformance::runner::{CaseOutcome, Report};
+use crate::conformance::sanitized_text::is_unseen;
 use crate::conformance::verdict::Verdict;
 use std::fmt::Write as _;
 

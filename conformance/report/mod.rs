@@ -8,8 +8,8 @@ mod text;
 
 use super::case::{Case, Expect};
 use super::op;
-use super::plain_text::sanitize;
 use super::runner::{CaseOutcome, Report};
+use super::sanitized_text::sanitize;
 use super::verdict::{self, Verdict};
 use crate::release::ParseError;
 use crate::spec::{self, RuleText};

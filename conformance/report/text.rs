@@ -1,8 +1,8 @@
 //! The report for a terminal.
 
 use super::{Emphasis, FailureEvidence, Obligation, Tally, evidence, headline, judged};
-use crate::conformance::plain_text::sanitize_line;
 use crate::conformance::runner::{CaseOutcome, Report};
+use crate::conformance::sanitized_text::sanitize_line;
 use crate::conformance::verdict::Verdict;
 use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
 use std::fmt;

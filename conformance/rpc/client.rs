@@ -5,7 +5,7 @@
 //! the client finds the server.
 
 use super::acting_client::ActingClient;
-use super::scripted::{ScriptedPeer, SessionOfScript, TrackerOfScript};
+use super::scripted_peers::{ScriptedPeer, SessionOfScript, TrackerOfScript};
 use super::session::{patience, texts};
 use crate::conformance::op::{Answer, OpError};
 use crate::function::{Error, ErrorKind};

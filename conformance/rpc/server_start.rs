@@ -2,7 +2,7 @@
 
 use super::functions;
 use super::hop::{HopPlace, HopStart};
-use crate::conformance::device::own_numbers::OF_SERVERS as NUMBER;
+use crate::conformance::device::suite_device_types::OF_SERVERS as NUMBER;
 use crate::conformance::form::from_text_if_any;
 use crate::conformance::op::OpError;
 use crate::device::manager;

@@ -1,9 +1,9 @@
 //! The results of a run: of each case, and in numbers.
 
 use super::Selection;
+use crate::conformance::answer_parts::Parts;
 use crate::conformance::case::Case;
-use crate::conformance::known::KnownFailure;
-use crate::conformance::parts::Parts;
+use crate::conformance::known_failures::KnownFailure;
 use crate::conformance::reply::Identity;
 use crate::conformance::verdict::Verdict;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The selection of cases.
 
 use crate::conformance::case::{Case, Suite};
-use crate::conformance::known;
+use crate::conformance::known_failures;
 use crate::release::{ParseError, Release};
 
 /// A selection of cases. Empty fields select everything.
@@ -20,8 +20,11 @@ impl Selection {
     /// Returns whether the case is selected.
     pub fn takes(&self, case: &Case) -> bool {
         let chapter = self.chapters.is_empty() || self.chapters.contains(&case.chapter);
-        let named =
-            self.cases.is_empty() || self.cases.iter().any(|glob| known::glob(glob, &case.id));
+        let named = self.cases.is_empty()
+            || self
+                .cases
+                .iter()
+                .any(|glob| known_failures::glob(glob, &case.id));
         chapter
             && named
             && self
@@ -62,7 +65,7 @@ fn nothing(suite: &Suite, selection: &Selection) -> String {
         }
     }
     for glob in &selection.cases {
-        if ids().any(|id| known::glob(glob, id)) {
+        if ids().any(|id| known_failures::glob(glob, id)) {
             continue;
         }
         let near: Vec<&str> = ids()

@@ -13,12 +13,12 @@
 //! operations that only others execute. If only a single step is out of reach, a runtime may provide a function for it: see
 //! [`Runtime::brought`].
 
-pub(super) mod aligned;
+pub(super) mod aligned_memory;
 pub(super) mod c_call;
+pub(super) mod case_library;
+pub(super) mod case_numbers;
 pub(super) mod ffi;
 pub(super) mod legacy;
-pub(super) mod number;
-pub(super) mod shell;
 
 use super::{function, graph, module, object, value, vm};
 use crate::function::{Error, Function, take_broken};
@@ -53,7 +53,7 @@ pub(super) trait Runtime: Send + Sync {
     /// * `registry.STEP` is a step of `function.registry` that only a library in Rust has
     /// * `error.again` creates an error from the parts of another, and `error.frame` adds a line to its backtrace
     /// * `threads.configure` takes the number of workers of a launch
-    /// * `graph/own.rs`, `module/own.rs` and `vm/own.rs` describe the names that begin with `graph.`, `module.` and `vm.`
+    /// * `rust_interface.rs` of the chapters graph, module and vm describe the names that begin with `graph.`, `module.` and `vm.`
     fn suite_function(&self, _name: &str) -> Option<*mut Header> {
         None
     }
@@ -122,9 +122,9 @@ impl Runtime for Ourselves {
         let function: Function = match name.split_once('.')? {
             ("function", name) => function::ops::function(name)?,
             ("convert", to) => value::ops::converter(to)?,
-            ("graph", name) => graph::own::function(name)?,
-            ("module", name) => module::own::function(name)?,
-            ("vm", name) => vm::own::function(name)?,
+            ("graph", name) => graph::rust_interface::function(name)?,
+            ("module", name) => module::rust_interface::function(name)?,
+            ("vm", name) => vm::rust_interface::function(name)?,
             ("object", "hash") => object::ops::hasher(),
             ("object", "check_graph") => object::ops::graph_checker(),
             ("weak", step) => value::ops::weak(step)?,

@@ -1,14 +1,14 @@
 //! Operations of chapter value, performed through the C interface of a runtime: cells, ownership, lifetimes, types, texts.
 
 use super::convert::converted;
-use super::described;
+use super::reflection;
+use crate::conformance::runtime::case_numbers::{number_of, number_or};
 use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show, type_key};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
     Reply, accepted, c_text, lock_process_state, unsupported, value_of, view_reply,
 };
-use crate::conformance::runtime::number::{number_of, number_or};
 use crate::conformance::value::custom;
 use crate::value::header::{self, Header};
 use crate::value::{AnyPayload, AnyView, ByteArray, BytesObj, RawAny, index, str_bytes};
@@ -337,7 +337,7 @@ pub(in crate::conformance) fn types(api: &'static FfiApi, args: &Value) -> Resul
             None => number_of(step.get(1))?,
         };
         let what = text(0).unwrap_or_default();
-        about.push(described::step(api, type_index, what, step)?);
+        about.push(reflection::step(api, type_index, what, step)?);
     }
     if !about.is_empty() {
         members["about"] = json!(about);

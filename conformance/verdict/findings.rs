@@ -1,8 +1,8 @@
 //! Comparison of findings, as far as an answer states them.
 
 use super::{Judgement, Verdict, fail};
+use crate::conformance::answer_parts::Parts;
 use crate::conformance::case::Case;
-use crate::conformance::parts::Parts;
 use crate::conformance::reply::Oddity;
 use std::collections::BTreeSet;
 

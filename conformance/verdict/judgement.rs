@@ -1,8 +1,8 @@
 //! The verdict of one answer, with the parts that could be compared.
 
 use super::{Verdict, expected, fail};
+use crate::conformance::answer_parts::Parts;
 use crate::conformance::case::{Case, Expect};
-use crate::conformance::parts::Parts;
 
 /// The verdict of one answer, and how much of it there was to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,18 +14,18 @@
 //! | `["@log"]` | returns the calls of functions of the form `{"watch": n}` since the last time |
 //! | `["@alive"]` | returns the live memory on the device that counts, and the number of its calls |
 //! | `["@no_memory", n]` | makes that device reject one request for memory, after n more |
-//! | `["@own", NAME, ...]` | calls a function of `own.rs`; only for this crate |
+//! | `["@own", NAME, ...]` | calls a function of `rust_interface.rs`; only for this crate |
 
-use crate::conformance::device::counted::{self, UsageCount};
-use crate::conformance::module::opened::why_not_to_run;
+use crate::conformance::device::counting_device::{self, UsageCount};
+use crate::conformance::module::linked_library::why_not_to_run;
 use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::case_numbers::{NoNumber, number_of};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, bool_arg, int_arg, read_bytes};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, accepted, bytes, c_text, forms, fresh_prefix, system_library, tensors,
     unsupported,
 };
-use crate::conformance::runtime::number::{NoNumber, number_of};
 use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -41,7 +41,7 @@ pub(in crate::conformance) fn run(api: &'static FfiApi, args: &Value) -> Result<
     };
     // VM-30: three numbers for each device, of which the first is its type.
     let mut kinds = devices.iter().step_by(3);
-    let counts = kinds.any(|kind| kind.raw.int() == i64::from(counted::KIND));
+    let counts = kinds.any(|kind| kind.raw.int() == i64::from(counting_device::KIND));
     let balance = args.get("balance").is_some_and(|wish| *wish == true);
     let count = (counts || balance).then(|| counting(api)).transpose()?;
     // The callback `watch` gets only its number, and finds the interface here.

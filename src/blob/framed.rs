@@ -1,6 +1,6 @@
 //! Layout 0.22: the tree first, then every payload with its length.
 
-use super::foreign::ForeignReading;
+use super::unknown_kinds::ForeignReading;
 use super::{
     BLOB_04, BLOB_10, BLOB_15, BLOB_17, Blob, LIBRARY, LibraryModule, StoredModule, check_kind,
 };

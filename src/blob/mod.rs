@@ -32,21 +32,21 @@
 pub mod container;
 pub mod convert;
 pub mod detect;
-mod foreign;
 mod framed;
 pub mod json;
 mod library;
 pub mod pack;
 pub mod rules;
-mod stored;
+mod stored_module;
 mod streamed;
+mod unknown_kinds;
 mod walk;
 
 pub(crate) use rules::*;
 
-pub use foreign::{ForeignKinds, is_unknown_kind};
 pub use library::{StoredLibrary, open};
-pub use stored::{LibraryModule, StoredModule};
+pub use stored_module::{LibraryModule, StoredModule};
+pub use unknown_kinds::{ForeignKinds, is_unknown_kind};
 pub use walk::ModulePlace;
 
 use crate::import_tree::ImportTree;
@@ -160,7 +160,7 @@ impl<'a> Blob<'a> {
             Some(trace) => Cursor::traced(bytes, trace),
             None => Cursor::new(bytes),
         };
-        let reading = foreign::ForeignReading::new(foreign);
+        let reading = unknown_kinds::ForeignReading::new(foreign);
         let broken = blob.read_into(cursor, &mut findings, Some(&reading)).err();
         PartialBlob {
             blob,
@@ -228,7 +228,7 @@ impl<'a> Blob<'a> {
         &mut self,
         mut file: Cursor<'a>,
         findings: &mut Findings,
-        foreign: Option<&foreign::ForeignReading<'_>>,
+        foreign: Option<&unknown_kinds::ForeignReading<'_>>,
     ) -> Result<(), Violation> {
         let nbytes = file.u64("nbytes", BLOB_01)?;
         let here = file.remaining() as u64;

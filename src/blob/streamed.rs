@@ -3,7 +3,7 @@
 //! A payload ends at the end of its kind's grammar (BLOB-05). Reading one module therefore requires reading all modules before it, and
 //! an unknown kind ends the reading (BLOB-06). A payload that is read to a wrong end leads to an invalid key.
 
-use super::foreign::{ForeignReading, tree_at_end};
+use super::unknown_kinds::{ForeignReading, tree_at_end};
 use super::{
     BLOB_03, BLOB_04, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
     IMPORT_TREE, LIBRARY, LibraryModule, StoredModule, check_kind,

@@ -7,8 +7,8 @@ use crate::device::{Device, Manager};
 use crate::function::legacy::last_error;
 use crate::function::{Error, ErrorKind, set_raised};
 use crate::module::any_list::{self, AnyList, StackPlace};
-use crate::module::once;
 use crate::module::parallel::{self, GroupEnv, Task};
+use crate::module::run_once;
 use crate::module::workspace::{self, WorkspaceRequest};
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn TVMBackendRunOnce(
     // SAFETY: `handle` is aligned, and only this function reads and writes it, by this contract.
     let handle = unsafe { AtomicPtr::from_ptr(handle) };
     // SAFETY: `f` is callable with `data`, by this contract.
-    unsafe { once::run(handle, f, data) }
+    unsafe { run_once::run(handle, f, data) }
 }
 
 /// Adds a statically linked symbol to the system library (MOD-16). Up to 0.21.

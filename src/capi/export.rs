@@ -2,7 +2,7 @@
 //!
 //! Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
-use super::answer::{CHook, CallFailure, answer, invalid, text_of, to_c};
+use super::call_result::{CHook, CallFailure, answer, invalid, text_of, to_c};
 use crate::blob::pack::{self, LinkJob, export_job};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;

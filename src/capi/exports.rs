@@ -35,7 +35,7 @@ exports! {
         TVMBackendParallelLaunch TVMBackendRegisterSystemLibSymbol TVMBackendRunOnce
         TVMBackendSetDevice
     }
-    half {
+    float16 {
         __gnu_f2h_ieee __gnu_h2f_ieee __truncdfhf2
     }
     legacy {

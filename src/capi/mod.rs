@@ -10,9 +10,9 @@
 //! The rules are in the chapters. This module contains only the C side: addresses and handles, texts that end in NUL, and the return codes
 //! of each era. For the newer era it also contains backtraces and the symbols of C++, which no chapter needs.
 
-#[cfg(feature = "target")]
-mod answer;
 pub mod backend;
+#[cfg(feature = "target")]
+mod call_result;
 pub mod device;
 #[cfg(feature = "inspect")]
 pub mod examine;
@@ -21,7 +21,7 @@ pub mod export;
 mod exports;
 pub mod extras;
 pub mod ffi;
-pub mod half;
+pub mod float16;
 pub mod legacy;
 #[cfg(feature = "target")]
 pub mod target;

@@ -2,7 +2,7 @@
 //!
 //! Input and output are JSON, in the forms of the chapters. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
-use super::answer::{CHook, CallFailure, answer, invalid, text_of, to_c};
+use super::call_result::{CHook, CallFailure, answer, invalid, text_of, to_c};
 use crate::device::Device;
 use crate::release::{ParseError, Release};
 use crate::rule::{Kind, Violation};

@@ -4,18 +4,18 @@
 //! of a wrong type can end the process. The first process survives this and explains it.
 
 use super::call_tensor::TensorArgument;
+use super::device_argument::Places;
+use super::device_mirror::DeviceMirror;
 use super::host_array::{HostArray, tensor_text};
 use super::input::{self, Input, list_known_names};
-use super::on_device::DeviceMirror;
 use super::output::Content;
 use super::output_folder::OutputFolder;
-use super::remote::Places;
 use super::{CliError, Exit, output};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container::FileForm;
-use tvmspec::conformance::adapter::own_program;
+use tvmspec::conformance::adapter::program_command;
 use tvmspec::device::Device;
 use tvmspec::examine::NotExaminable;
 use tvmspec::examine::explain::{advice, is_image};
@@ -62,7 +62,7 @@ pub(crate) fn run(args: CallArgs, words: &[OsString]) -> Result<Exit, CliError> 
     }
     // Checked here, because the second process would find another file in place of the closed stdout.
     super::closed_stdout::check()?;
-    let status = own_program::command()?
+    let status = program_command::command()?
         // Passed as bytes, because a path need not be UTF-8.
         .args(&words[1..])
         .env(INNER, std::process::id().to_string())

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tvmspec::conformance::adapter::{self, Limits, Several, family, protocol};
 use tvmspec::conformance::case::{Case, Suite};
-use tvmspec::conformance::known::KnownFailures;
+use tvmspec::conformance::known_failures::KnownFailures;
 use tvmspec::conformance::report::{self, ReportFormat};
 use tvmspec::conformance::runner::{Report, Run, RunEvent, run_observed, run_parallel, select};
 use tvmspec::conformance::{CHAPTERS, chapter};

@@ -4,7 +4,7 @@ use super::convert_params::CacheForm;
 use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::escape_line;
 use super::package::Packaging;
-use super::whole::WholeLibrary;
+use super::replace_blob::WholeLibrary;
 use super::{CliError, Exit, convert_params};
 use std::collections::HashMap;
 use std::path::PathBuf;

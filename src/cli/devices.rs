@@ -1,7 +1,7 @@
 //! `tvmspec devices`: lists the devices of this machine with every attribute.
 
 #[cfg(feature = "rpc")]
-use super::remote::Places;
+use super::device_argument::Places;
 use super::table::table;
 use super::{CliError, Exit, output};
 use serde_json::{Map, Value as Json, json};

@@ -4,7 +4,7 @@
 //! options name, which must have an end. Messages about unknown names suggest the most similar known name.
 
 use super::CliError;
-use super::mapped::MappedFile;
+use super::mapped_file::MappedFile;
 use super::output::{self, escape_line};
 use std::fs::File;
 use std::io::{self, Read};

@@ -41,6 +41,10 @@ mod convert;
 #[cfg(feature = "cli")]
 mod convert_params;
 #[cfg(feature = "cli")]
+mod device_argument;
+#[cfg(feature = "cli")]
+mod device_mirror;
+#[cfg(feature = "cli")]
 mod devices;
 #[cfg(feature = "cli")]
 mod diagnostic;
@@ -72,11 +76,11 @@ mod man;
 #[cfg(feature = "cli")]
 mod manifest;
 #[cfg(feature = "cli")]
-mod mapped;
+mod mapped_file;
+#[cfg(feature = "cli")]
+mod multiple_files;
 #[cfg(feature = "cli")]
 mod npy;
-#[cfg(feature = "cli")]
-mod on_device;
 mod output;
 mod output_folder;
 #[cfg(feature = "cli")]
@@ -86,7 +90,7 @@ mod package;
 #[cfg(feature = "cli")]
 mod proxy;
 #[cfg(feature = "cli")]
-mod remote;
+mod replace_blob;
 #[cfg(feature = "cli")]
 mod report;
 #[cfg(feature = "cli")]
@@ -113,8 +117,6 @@ mod serve_tracker;
 #[cfg(all(unix, feature = "cli"))]
 mod session_log;
 #[cfg(feature = "cli")]
-mod several;
-#[cfg(feature = "cli")]
 mod small_float;
 mod table;
 #[cfg(feature = "cli")]
@@ -132,8 +134,6 @@ mod unpack;
 mod verdict;
 #[cfg(feature = "cli")]
 mod verify;
-#[cfg(feature = "cli")]
-mod whole;
 
 #[cfg(feature = "cli")]
 pub use input::Input;
@@ -144,7 +144,7 @@ use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcom
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
-use tvmspec::conformance::adapter::own_program;
+use tvmspec::conformance::adapter::program_command;
 
 /// The TVM runtime, specified: read, check and rewrite TVM libraries, and test any implementation against the rules
 #[derive(Parser)]
@@ -412,7 +412,7 @@ impl From<String> for CliError {
 /// [`module::load`](crate::module::load).
 pub unsafe fn run(words: Vec<OsString>, program: Option<Vec<OsString>>) -> u8 {
     if let Some(program) = program {
-        own_program::set(program);
+        program_command::set(program);
     }
     exit_code(execute(words))
 }

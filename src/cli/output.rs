@@ -14,7 +14,7 @@
 use super::CliError;
 use super::closed_stdout;
 use super::color::{self, StyledWrite, TerminalText};
-use crate::conformance::plain_text::is_unseen;
+use crate::conformance::sanitized_text::is_unseen;
 use anstyle::Style;
 use serde_core::Serialize;
 use std::borrow::Cow;

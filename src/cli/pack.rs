@@ -4,7 +4,7 @@
 
 use super::manifest::{self, NamedFiles};
 use super::package::Packaging;
-use super::whole::WholeLibrary;
+use super::replace_blob::WholeLibrary;
 use super::{CliError, Exit};
 use std::path::PathBuf;
 use tvmspec::blob::pack::ExportModule;

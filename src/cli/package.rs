@@ -5,8 +5,8 @@
 
 use super::interruptible;
 use super::output::{self, Content};
+use super::replace_blob::{self, WholeLibrary};
 use super::verdict::Verdict;
-use super::whole::{self, WholeLibrary};
 use super::{CliError, Exit};
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -175,7 +175,7 @@ impl Packaging {
         let (made, form) = library.replace(&bytes)?;
         self.judge(&made, None)?.report(&self.output)?;
         // Stdout has no extension, and accepts every form.
-        let endings = whole::extensions(form);
+        let endings = replace_blob::extensions(form);
         let fits = endings.contains(&extension(&self.output)) || self.output.as_os_str() == "-";
         if !fits {
             return Err(CliError::new(format!(

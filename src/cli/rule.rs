@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 use tvmspec::conformance::case::{Case, CaseInput, Expect, Suite};
-use tvmspec::conformance::known::{self, glob};
+use tvmspec::conformance::known_failures::{self, glob};
 use tvmspec::release::{Release, Releases};
 use tvmspec::rule::Kind;
 use tvmspec::spec::{self, Evidence, RuleText, without_links};
@@ -121,11 +121,17 @@ fn eras(rule: &RuleText) -> &'static [String] {
 
 /// Returns the known failures of cases of the rule: the file of known failures, the case, and the entry. An entry may apply to many
 /// cases.
-fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known::KnownFailure)> {
+fn failures(
+    rule: &RuleText,
+) -> Vec<(
+    &'static str,
+    &'static str,
+    &'static known_failures::KnownFailure,
+)> {
     let mut found = Vec::new();
     // Collected once. Otherwise each of hundreds of entries would search all cases.
     let cases: Vec<&'static Case> = cases(rule).collect();
-    for (file, known) in known::embedded() {
+    for (file, known) in known_failures::embedded() {
         for entry in &known.entries {
             // An entry names its cases by a pattern.
             let hit = cases.iter().filter(|case| glob(&entry.case, &case.id));

@@ -19,7 +19,7 @@ use std::sync::mpsc::{channel, sync_channel};
 use std::thread::Builder;
 use std::time::Duration;
 use tempfile::TempDir;
-use tvmspec::conformance::adapter::own_program;
+use tvmspec::conformance::adapter::program_command;
 use tvmspec::function::ErrorKind;
 use tvmspec::rpc::server::await_pair;
 use tvmspec::rpc::threads::{self, STACK};
@@ -66,7 +66,7 @@ const FIRST_OFFER: Duration = Duration::from_secs(15);
 /// Accepts clients until it is stopped.
 pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
     args.permits.settle();
-    let program = own_program::words()?;
+    let program = program_command::words()?;
     let running = Arc::new(RunningSessions::new()?);
     if let Some(proxy) = args.proxy {
         drain_at_signal(running.clone())?;
@@ -249,7 +249,7 @@ impl SessionProcess {
         running: &Arc<RunningSessions>,
     ) -> io::Result<()> {
         let directory = running.session_directory()?;
-        let mut command = own_program::command_of(program);
+        let mut command = program_command::command_of(program);
         command
             .arg("serve-session")
             .arg(format!("--number={}", self.number))

@@ -4,7 +4,7 @@ use super::input::{self, Input};
 use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::output::{self, Content};
 use super::output_folder::OutputFolder;
-use super::{CliError, Exit, whole};
+use super::{CliError, Exit, replace_blob};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::Blob;
@@ -66,7 +66,7 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
             .extension()
             .and_then(|extension| extension.to_str());
         // Stdin has no name, and a name may have no extension.
-        let usual = whole::extensions(form).first().copied();
+        let usual = replace_blob::extensions(form).first().copied();
         let extension = extension.or(usual).unwrap_or("bin");
         unpacked.library = Some(FileNames::default().add("library", extension));
         unpacked.blob = args.blob;

@@ -3,8 +3,8 @@
 use super::color::{BAD, GOOD, ODD, StyledWrite as _, TerminalText};
 use super::diagnostic::{DiagnosedBytes, count};
 use super::input::{Input, examined};
+use super::multiple_files::{self, FileAnswer};
 use super::output::{self, TerminalWriter, escape_line};
-use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use anstyle::Style;
 use std::fmt::{self, Write as _};
@@ -42,7 +42,7 @@ pub(crate) struct VerifyArgs {
 /// Verifies each file and prints the result, and the totals of several files.
 pub(crate) fn run(args: VerifyArgs) -> Result<Exit, CliError> {
     let mut totals = Totals::default();
-    let exit = several::print_answers(&args.files, args.json, |path| {
+    let exit = multiple_files::print_answers(&args.files, args.json, |path| {
         verify(path, &args, &mut totals)
     })?;
     if args.files.len() > 1 && !args.json {

@@ -1,8 +1,8 @@
 //! The functions that this chapter puts into the global registry, under the names that compiled code and frontends use.
 
+use crate::device::built_in::OWN;
 use crate::device::error::text;
 use crate::device::manager::{self, Manager};
-use crate::device::own::OWN;
 use crate::device::{Attribute, AttributeValue, Device, Space, Stream};
 use crate::function::{self, ErrorKind, Function, registry};
 use crate::module::workspace::{self, WorkspaceRequest};

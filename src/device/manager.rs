@@ -3,16 +3,16 @@
 //! A device type has a name, and the registry function `device_api.<name>` returns an API. The manager calls this function once and
 //! remembers the API. It never remembers a failed lookup.
 
+use crate::device::built_in;
 use crate::device::c_table::{self, DeviceTable};
 use crate::device::device_type::{self, REMOTE, name_in};
 use crate::device::error::{absent, out_of_memory, reject};
-use crate::device::own;
 use crate::device::{
     Attribute, AttributeValue, DEV_02, DEV_04, DEV_20, Device, DeviceApi, Dtype, Result, Space,
     Stream, TensorRef,
 };
 use crate::function::{Function, registry};
-use crate::module::turns::Turns;
+use crate::module::keyed_lock::Turns;
 use crate::module::workspace::WorkspaceRequest;
 use crate::release::Release;
 use crate::rule::Kind;
@@ -284,7 +284,7 @@ pub unsafe fn register_number(
 fn in_registry(name: &str) -> Option<ApiFactory> {
     let own = name
         .strip_prefix("device_api.")
-        .and_then(own::find_built_in);
+        .and_then(built_in::find_built_in);
     let Some(function) = registry::lookup(name) else {
         return own.map(|api| -> ApiFactory { Box::new(move || Ok(api)) });
     };

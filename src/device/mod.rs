@@ -44,6 +44,7 @@ pub mod attribute;
     feature = "vulkan"
 ))]
 pub(crate) mod backend;
+mod built_in;
 pub mod c_table;
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -60,7 +61,6 @@ pub mod manager;
 pub mod module;
 #[cfg(feature = "opencl")]
 pub mod opencl;
-mod own;
 pub mod pool;
 pub mod rules;
 mod shape;
@@ -77,13 +77,13 @@ pub(crate) use crate::function::{Error, Result};
 pub use crate::tensor::{Device, Dtype};
 pub use api::{CopyRequest, DeviceApi};
 pub use attribute::{Attribute, AttributeValue};
+#[cfg(feature = "rpc")]
+pub(crate) use built_in::bring_remote;
+pub use built_in::timer;
 pub use handle::{Space, Stream};
 pub(crate) use install::install;
 pub(crate) use install::provide;
 pub use manager::{Manager, existing_devices};
-#[cfg(feature = "rpc")]
-pub(crate) use own::bring_remote;
-pub use own::timer;
 pub use shape::{TensorRef, byte_size, is_contiguous};
 
 /// The alignment of ordinary allocations in bytes (DEV-14): 64 (128 in 0.7 to 0.9).

@@ -27,27 +27,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod answer;
+mod command;
 pub mod document;
 pub mod dump;
 pub mod explain;
+mod foreign_format;
 pub mod inspect;
-mod later;
 pub mod loading;
 pub mod manifest;
-mod named;
-mod nothing;
+mod named_file;
+mod newer_release;
+mod not_examinable;
 mod objects;
-mod other_format;
-mod questions;
 pub mod runtime;
 mod shards;
 mod subject;
+mod subject_methods;
 mod unit;
 pub mod unpack;
 pub mod verify;
 
-pub use answer::{answer, answer_of_files};
+pub use command::{answer, answer_of_files};
 pub use subject::Subject;
 pub use unit::{Format, Reading, Unit};
 

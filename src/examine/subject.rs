@@ -1,7 +1,7 @@
 //! The file to examine, and its parts that can be read field by field: library binaries, parameter files, tensors, executables.
 
 use super::document;
-use super::named::NamedFile;
+use super::named_file::NamedFile;
 use super::shards::ReadShard;
 use super::unit::{Format, Reading, Unit};
 use crate::blob::container::{self, ContainerPart, FileForm};

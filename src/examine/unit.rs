@@ -1,7 +1,7 @@
 //! A part of a file that has one format, and the result of reading it field by field.
 
 use super::document;
-use super::loading::types;
+use super::loading::tensor_types;
 use crate::blob::{Blob, ForeignKinds, PartialBlob};
 use crate::content;
 use crate::payload::file::{FileFormat, SideFile};
@@ -209,9 +209,11 @@ impl Unit<'_> {
             }
             // TEN-45: the release is unknown, so that all three ways to count bytes are tried.
             Format::Params => match Params::detect(&mut cursor, &mut findings) {
-                Ok((params, _)) => types::note(&types::of_params(&params), &mut findings)
-                    .and_then(|()| cursor.finish("the parameter file", &mut findings))
-                    .err(),
+                Ok((params, _)) => {
+                    tensor_types::note(&tensor_types::of_params(&params), &mut findings)
+                        .and_then(|()| cursor.finish("the parameter file", &mut findings))
+                        .err()
+                }
                 Err(broken) => Some(cut_data(broken)),
             },
             // TEN-31: the newest byte count. TEN-45 applies to parameter files only.

@@ -4,7 +4,7 @@
 //! code of several releases can run in one process.
 
 use super::MOD_27;
-use super::names::Convention;
+use super::symbol_names::Convention;
 use crate::function::legacy::{argument, take_result};
 use crate::function::{Error, FunctionObj};
 use crate::rule::Kind;

@@ -3,8 +3,8 @@
 //! The module has tensors by name, and for each function the list of the tensors that it needs. When a function is first looked up,
 //! they are passed to the import that initializes it (MOD-19).
 
-use super::entry::LoaderEntry;
-use super::turns::Turns;
+use super::keyed_lock::Turns;
+use super::loader_entry::LoaderEntry;
 use super::{Module, ModuleKind};
 use crate::function::{Error, ErrorKind, Function};
 use crate::object::{Array, Map, Tensor};

@@ -1,7 +1,7 @@
 //! The values that a loader writes into a library: slots and context symbols.
 
-use super::names::Convention;
-use super::{Module, SymbolName, Symbols, any_list, exports, names};
+use super::symbol_names::Convention;
+use super::{Module, SymbolName, Symbols, any_list, exports, symbol_names};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
@@ -94,7 +94,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols, convention: Convention) -> Vec<S
 fn own_slots() -> &'static (Vec<SymbolName<'static>>, Vec<Pointer>) {
     static OWN: OnceLock<(Vec<SymbolName<'static>>, Vec<Pointer>)> = OnceLock::new();
     OWN.get_or_init(|| {
-        let own = names::all_slots().filter_map(|slot| {
+        let own = symbol_names::all_slots().filter_map(|slot| {
             let function = exports::find(slot.strip_prefix("__")?)?;
             Some((SymbolName::of(slot), Pointer(function.address())))
         });

@@ -1,7 +1,7 @@
 //! The module of a shared object: its exported functions, in either convention.
 
 use super::context::ContextGuard;
-use super::names::{self, Convention, Dialect, EntryPoint};
+use super::symbol_names::{self, Convention, Dialect, EntryPoint};
 use super::{MOD_25, Module, ModuleKind, Symbols, legacy};
 use crate::function::{Error, ErrorKind, Function, SafeCall, take_call_error};
 use crate::rule;
@@ -54,7 +54,9 @@ impl Library {
         // MOD-04: up to 0.21 `__tvm_main__` is data that contains the name of the function.
         let prefix = self.names.prefix;
         let meant = match self.names.entry {
-            EntryPoint::NameOf(entry) if name == entry => names::entry_name(&*self.symbols, entry),
+            EntryPoint::NameOf(entry) if name == entry => {
+                symbol_names::entry_name(&*self.symbols, entry)
+            }
             _ => None,
         };
         self.symbols

@@ -1,9 +1,9 @@
 //! Loading of a file, or of any source of symbols, into a tree of modules.
 
-use super::entry::LoaderEntry;
+use super::loader_entry::LoaderEntry;
 use super::loaders::Loaders;
 use super::{
-    Dialect, Dso, Library, MOD_07, MOD_17, MOD_18, MOD_26, Module, Symbols, context, names,
+    Dialect, Dso, Library, MOD_07, MOD_17, MOD_18, MOD_26, Module, Symbols, context, symbol_names,
 };
 use crate::blob::{Blob, LibraryModule, detect};
 use crate::function::{Error, ErrorKind, registry};
@@ -265,10 +265,10 @@ fn read(symbols: &Arc<dyn Symbols>, strictness: Strictness) -> Result<LoadedLibr
     // call of a missing one. For a failed check that is the function that reports errors.
     let unmet = symbols.missing_functions();
     MOD_26.demand(Kind::Missing, unmet.is_empty(), || {
-        names::explain_missing_symbols(&symbols.describe(), &unmet)
+        symbol_names::explain_missing_symbols(&symbols.describe(), &unmet)
     })?;
-    let blob = names::blob(&**symbols)?;
-    let dialect = blob.map_or_else(|| names::dialect(&**symbols), |(dialect, _)| dialect);
+    let blob = symbol_names::blob(&**symbols)?;
+    let dialect = blob.map_or_else(|| symbol_names::dialect(&**symbols), |(dialect, _)| dialect);
     let names = Dialect::of(dialect);
     // MOD-05: before the blob is read, because its loaders may run code of the library.
     let slots = context::fill_slots(&**symbols, names.convention);
@@ -392,8 +392,8 @@ fn build(
 ///
 /// Returns MOD-17 (cycle) if one of its loaders calls this function, and the errors of [`load_symbols`].
 pub fn system_library(prefix: &str) -> Result<Module, Error> {
+    use super::keyed_lock::Turns;
     use super::system::SystemSymbols;
-    use super::turns::Turns;
     use crate::value::SmallMap;
     use std::sync::{Mutex, PoisonError};
     static KNOWN: Mutex<SmallMap<String, Module>> = Mutex::new(SmallMap::new());

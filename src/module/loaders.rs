@@ -1,6 +1,6 @@
 //! The functions that read the payload of each kind.
 
-use super::entry::{Loader, LoaderEntry};
+use super::loader_entry::{Loader, LoaderEntry};
 use super::{Dialect, Module, Opaque};
 use crate::function::{Error, ErrorKind, Function, registry};
 use crate::payload;

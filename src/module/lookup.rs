@@ -1,6 +1,6 @@
 //! Lookup of functions: in a module, through its imports, and from compiled code.
 
-use super::cxx::foreign;
+use super::cxx::virtual_calls;
 use super::{MOD_09, MOD_13, Module};
 use crate::function::{Error, ErrorKind, Function, registry};
 use crate::object::VisitedObjects;
@@ -13,7 +13,7 @@ impl Module {
     pub fn kind(&self) -> String {
         match self.implementation() {
             Some(own) => own.kind().to_owned(),
-            None => foreign::kind(self),
+            None => virtual_calls::kind(self),
         }
     }
 
@@ -21,7 +21,7 @@ impl Module {
     pub fn property_mask(&self) -> u32 {
         match self.implementation() {
             Some(own) => own.property_mask(),
-            None => foreign::property_mask(self),
+            None => virtual_calls::property_mask(self),
         }
     }
 
@@ -69,7 +69,7 @@ impl Module {
     pub fn implements(&self, name: &str, query_imports: bool) -> Result<bool, Error> {
         self.search(query_imports, &mut |module| match module.implementation() {
             Some(own) => own.implements(module, name),
-            None => foreign::implements(module, name),
+            None => virtual_calls::implements(module, name),
         })
     }
 
@@ -81,7 +81,7 @@ impl Module {
     pub fn metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
         self.first(query_imports, |module| match module.implementation() {
             Some(own) => own.metadata(module, name),
-            None => foreign::metadata(module, name),
+            None => virtual_calls::metadata(module, name),
         })
     }
 
@@ -93,7 +93,7 @@ impl Module {
     pub fn doc(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
         self.first(query_imports, |module| match module.implementation() {
             Some(own) => own.doc(module, name),
-            None => foreign::doc(module, name),
+            None => virtual_calls::doc(module, name),
         })
     }
 
@@ -105,7 +105,7 @@ impl Module {
     pub fn source(&self, format: &str) -> Result<String, Error> {
         match self.implementation() {
             Some(own) => own.source(format),
-            None => foreign::source(self, format),
+            None => virtual_calls::source(self, format),
         }
     }
 
@@ -117,7 +117,7 @@ impl Module {
     pub fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         match self.implementation() {
             Some(own) => own.save_to_bytes(),
-            None => foreign::save_to_bytes(self),
+            None => virtual_calls::save_to_bytes(self),
         }
     }
 
@@ -129,7 +129,7 @@ impl Module {
     pub fn write_to_file(&self, path: &str, format: &str) -> Result<(), Error> {
         match self.implementation() {
             Some(own) => own.write_to_file(path, format),
-            None => foreign::write_to_file(self, path, format),
+            None => virtual_calls::write_to_file(self, path, format),
         }
     }
 
@@ -141,7 +141,7 @@ impl Module {
     pub fn write_formats(&self) -> Result<Vec<String>, Error> {
         match self.implementation() {
             Some(own) => Ok(own.write_formats()),
-            None => foreign::write_formats(self),
+            None => virtual_calls::write_formats(self),
         }
     }
 
@@ -158,7 +158,7 @@ impl Module {
     fn own_function(&self, name: &str) -> Result<Option<Function>, Error> {
         match self.implementation() {
             Some(own) => own.function(self, name),
-            None => foreign::function(self, name),
+            None => virtual_calls::function(self, name),
         }
     }
 

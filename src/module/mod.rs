@@ -36,38 +36,38 @@ mod constants;
 pub(crate) mod context;
 pub(crate) mod cxx;
 pub(crate) mod dso;
-mod entry;
 pub(crate) mod exports;
+pub(crate) mod keyed_lock;
 mod kind;
 pub(crate) mod legacy;
 mod library;
 mod load;
+mod loader_entry;
 mod loaders;
 mod lookup;
-pub mod names;
 mod object;
-pub mod once;
 mod opaque;
 pub mod parallel;
 pub mod rules;
+pub mod run_once;
+pub mod symbol_names;
 mod symbols;
 pub(crate) mod system;
-pub(crate) mod turns;
 pub(crate) mod workspace;
 
 pub(crate) use rules::*;
 
 pub(crate) use dso::Dso;
-pub use entry::{Loader, LoaderEntry};
 pub use kind::{ModuleKind, property, property_mask};
 pub use library::Library;
 pub(crate) use load::load_shared;
 pub use load::{
     LoadedLibrary, load, load_as, load_library, load_named, load_symbols, system_library,
 };
+pub use loader_entry::{Loader, LoaderEntry};
 pub(crate) use loaders::provide_loader;
 pub use loaders::{global_name, has_loader, register_loader};
-pub use names::{Convention, Dialect};
 pub use object::{Module, ModuleObj};
 pub use opaque::Opaque;
+pub use symbol_names::{Convention, Dialect};
 pub use symbols::{Data, SymbolName, Symbols};

@@ -9,7 +9,7 @@
 //!
 //! A C++ runtime in the same process sees our modules as its own `ModuleObj`; a module that it created is called through its vtable.
 
-use super::cxx::{foreign, virtuals};
+use super::cxx::{virtual_calls, vtable};
 use super::{MOD_10, ModuleKind};
 use crate::function::{Error, ErrorKind, Function, borrowed};
 use crate::object::{Array, VisitedObjects, sequence_of};
@@ -48,7 +48,7 @@ unsafe impl Object for ModuleObj {
 /// A module of this crate: the part that C++ sees, then its implementation.
 #[repr(C)]
 struct ModuleCell {
-    table: &'static virtuals::ModuleVirtuals,
+    table: &'static vtable::ModuleVirtuals,
     public: ModuleObj,
     body: ManuallyDrop<ModuleBody>,
 }
@@ -77,7 +77,7 @@ impl Module {
     /// Creates the cell of a module. The vtable pointer comes first, where C++ expects it, and the private part follows the public one.
     fn from_box(kind: Box<dyn ModuleKind>) -> Module {
         let cell = Box::new(ModuleCell {
-            table: virtuals::table(),
+            table: vtable::table(),
             public: ModuleObj {
                 header: Header::new(index::MODULE, delete),
                 // An array even without imports, as in a module of C++, because reflection shows the field as an array.
@@ -154,7 +154,7 @@ impl Module {
         // SAFETY: the first word is readable in both forms: the vtable pointer, or the counts of the object, which another thread may be
         // changing.
         let first = unsafe { AtomicUsize::from_ptr(pointer.cast()) }.load(Ordering::Relaxed);
-        if first == std::ptr::from_ref(virtuals::table()).addr() {
+        if first == std::ptr::from_ref(vtable::table()).addr() {
             // SAFETY: only modules of this crate have this vtable pointer before the object.
             return unsafe { Module::from_context(pointer) };
         }
@@ -167,11 +167,11 @@ impl Module {
     /// Returns the private part of a module; `None` for one of C++.
     pub(super) fn body(&self) -> Option<&ModuleBody> {
         let cell = self.context().cast::<ModuleCell>();
-        let table = cell.cast::<*const virtuals::ModuleVirtuals>();
+        let table = cell.cast::<*const vtable::ModuleVirtuals>();
         // SAFETY: every module has a pointer to its vtable before its header.
         let table = unsafe { table.read() };
         // The vtable decides, not the type index, which modules of C++ have as well.
-        if !std::ptr::eq(table, virtuals::table()) {
+        if !std::ptr::eq(table, vtable::table()) {
             return None;
         }
         // SAFETY: only modules of this crate have this vtable, and they are whole cells; `&self` keeps this one alive.
@@ -193,7 +193,7 @@ impl Module {
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
             // The array of C++ has no lock: another thread may replace it between reading the field and counting the reference.
-            None => foreign::run_exclusively(|| self.foreign_imports()),
+            None => virtual_calls::run_exclusively(|| self.foreign_imports()),
         }
     }
 
@@ -220,7 +220,7 @@ impl Module {
     /// Returns MOD-10 (cycle), as a RuntimeError; exceptions of a C++ module.
     pub fn import(&self, other: Module) -> Result<(), Error> {
         if self.body().is_none() {
-            return foreign::import(self, &other);
+            return virtual_calls::import(self, &other);
         }
         // MOD-10: checked before the imports are locked, because the search locks each module that it visits.
         other.reject_if_reaches(self)?;
@@ -234,7 +234,7 @@ impl Module {
     /// Exceptions of a C++ module; none for a module of this crate.
     pub fn clear_imports(&self) -> Result<(), Error> {
         let Some(body) = self.body() else {
-            return foreign::clear_imports(self);
+            return virtual_calls::clear_imports(self);
         };
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
         let taken = std::mem::take(&mut *imports);
@@ -248,7 +248,9 @@ impl Module {
     /// Adds imports that are known to create no cycle.
     pub(super) fn add_imports(&self, more: Vec<Module>) -> Result<(), Error> {
         let Some(body) = self.body() else {
-            return more.iter().try_for_each(|each| foreign::import(self, each));
+            return more
+                .iter()
+                .try_for_each(|each| virtual_calls::import(self, each));
         };
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
         if imports.is_empty() {
@@ -278,7 +280,7 @@ impl Module {
             return self.import(other);
         }
         other.reject_if_reaches(self)?;
-        foreign::run_exclusively(|| {
+        virtual_calls::run_exclusively(|| {
             let mut imports = self.foreign_imports();
             imports.push(other);
             self.publish(&imports);
@@ -292,7 +294,7 @@ impl Module {
         if self.body().is_some() {
             return self.clear_imports();
         }
-        foreign::run_exclusively(|| self.publish(&[]));
+        virtual_calls::run_exclusively(|| self.publish(&[]));
         Ok(())
     }
 

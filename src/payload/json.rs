@@ -11,7 +11,7 @@
 
 use super::field::Field;
 use super::function_info::{DeviceFunction, FunctionInfo, SecondForm};
-use super::json_in::{JsonPlace, base64, tensor_from, type_violation};
+use super::json_reader::{JsonPlace, base64, tensor_from, type_violation};
 use super::slot::{FieldShape, FormSlot};
 use super::{
     KernelCode, KnownPayload, Network, PAY_01, Payload, Shader, StackVm, Text, json_vm, kind_info,

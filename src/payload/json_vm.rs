@@ -9,7 +9,7 @@
 //! | instruction of the Relay VM | `{"opcode": .., "fields": [..]}`, without its hash, which writing computes (PAY-71) |
 //! | code of the Relax VM | `instr_offset` and `instr_data`: words as signed integers (PAY-88) |
 
-use super::json_in::{JsonPlace, base64, tensor_from};
+use super::json_reader::{JsonPlace, base64, tensor_from};
 use super::{Text, relax_vm, relay_vm};
 use crate::rule::Violation;
 use crate::tensor::Sizing;

@@ -17,7 +17,7 @@
 //! the opcode. The number of fields at the end is left out. The storage size is left out if a shape follows, because no release reads
 //! it then (PAY-75). Names are escaped, and inside instructions they are shortened.
 
-use super::line::{joined, short};
+use super::disassembly_line::{joined, short};
 use super::relay_code::{RelayInstruction, RelayOperand};
 use super::relay_vm::{RelayExecutable, RelayFunction, era_of};
 use crate::release::{Release, Releases};

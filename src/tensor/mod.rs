@@ -27,17 +27,17 @@
 mod cache;
 mod device;
 mod dtype;
+mod dtype_meaning;
+mod dtype_text;
 mod elements;
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;
-mod meaning;
 mod number;
 mod packing;
 mod params;
 mod record;
 pub mod rules;
 mod sizing;
-mod text;
 
 pub(crate) use rules::*;
 

@@ -7,10 +7,10 @@
 //! | 12..16  | padding, zero                                                | VAL-04 |
 //! | 16..24  | deleter: `fn(object, flags)`; may be null                    | VAL-05 |
 
-mod ending;
+mod deletion_queue;
 mod reference;
 
-pub(crate) use ending::end_nested;
+pub(crate) use deletion_queue::end_nested;
 pub(crate) use reference::{BareObject, dynamic_object, static_object};
 pub use reference::{Object, ObjectRef, Ref};
 

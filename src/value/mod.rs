@@ -27,7 +27,7 @@ pub(crate) mod extension;
 pub mod header;
 pub(crate) mod heap;
 pub mod index;
-mod layouts;
+mod layout_assertions;
 pub mod legacy;
 mod raw;
 pub mod rules;

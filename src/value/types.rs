@@ -15,7 +15,7 @@
 mod allocate;
 mod column;
 mod info;
-mod layout;
+mod layout_owner;
 mod reflection;
 mod rust_type;
 mod table;
@@ -25,7 +25,7 @@ pub(crate) use allocate::{NewType, get_or_alloc};
 pub use column::Column;
 pub(crate) use info::Getter;
 pub use info::{FieldInfo, MethodInfo, TypeInfo, TypeMetadata, flag};
-pub(crate) use layout::lay_out_elsewhere;
+pub(crate) use layout_owner::lay_out_elsewhere;
 pub use reflection::{column, set_attr};
 pub(crate) use reflection::{push_field, push_method, set_any_attr, set_metadata};
 pub use rust_type::{DynamicType, ObjectIndex};

@@ -1,7 +1,7 @@
 //! Tests that count or watch allocations. This test program has its own allocator.
 
 #[cfg(feature = "frontend")]
-mod function_first;
+mod first_call;
 mod inflation;
 #[cfg(all(feature = "rpc", feature = "target"))]
 mod streams;
@@ -12,7 +12,7 @@ mod transport;
 #[cfg(feature = "inspect")]
 mod unpacking;
 #[cfg(feature = "runtime")]
-mod value_ends;
+mod value_destruction;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -32,7 +32,7 @@ fn the_simulated_device_keeps_the_contract() {
 #[cfg(not(feature = "embed"))]
 #[test]
 fn a_contract_without_cases_says_so() {
-    use crate::support::alone::alone;
+    use crate::support::separate_process::alone;
     use std::ffi::CStr;
     use tvmspec::conformance::device::c_contract::tvmspec_device_contract;
     if std::env::var_os("TVMSPEC_ROOT").is_none_or(|root| root != "/nowhere") {

@@ -6,8 +6,8 @@ mod opencl;
 mod rocm;
 mod vulkan;
 
-use crate::support::alone::alone;
 use crate::support::device_memory::{Floats, counting, device_or_skip, golden, plus_one};
+use crate::support::separate_process::alone;
 use crate::support::skip::skipped;
 use std::path::Path;
 use std::process::Command;

@@ -2,11 +2,11 @@
 
 mod caches;
 mod dependants;
-mod detected;
+mod device_targets;
 mod eras;
+mod explain_runtime;
 mod exported;
 mod foreign_modules;
-mod held_runtime;
 mod installed_c_library;
 mod inventory;
 mod judged_generators;

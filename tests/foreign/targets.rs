@@ -6,7 +6,7 @@
 //! may be built without LLVM.
 #![cfg(feature = "target")]
 
-use crate::support::observed;
+use crate::support::observed_targets;
 use crate::support::skip::skipped;
 use serde_json::Value;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn seen_by(variable: &str, seed: u64) -> Option<Value> {
 
 /// Checks that both read the same targets, and declare the same options with the same types.
 fn assert_same_targets(observed: &Value, release: Release, forked: &[&str]) {
-    let found = observed::compare(observed, release, forked);
+    let found = observed_targets::compare(observed, release, forked);
     let different = found.different.join("\n");
     println!(
         "{release}: {} equal, {} of them rejected",
@@ -103,9 +103,13 @@ fn the_package_of_0_16_dev0_reads_targets_as_we_do() {
     };
     // The vendor forked in January 2024, and 0.16.0 changed targets until April: the tag of H100, options of `llvm` and its default
     // triple (TGT-54), and CUDA architectures with a letter (TGT-50, TGT-51).
-    assert_same_targets(&observed, Release::of(15), &observed::FORKED);
+    assert_same_targets(&observed, Release::of(15), &observed_targets::FORKED);
     // Everything else is as in 0.16.0.
-    let forked = [&observed::FORKED[..], &observed::CHANGED_BY_0_16].concat();
+    let forked = [
+        &observed_targets::FORKED[..],
+        &observed_targets::CHANGED_BY_0_16,
+    ]
+    .concat();
     assert_same_targets(&observed, Release::of(16), &forked);
 }
 

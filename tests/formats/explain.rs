@@ -4,17 +4,17 @@
 //! `TVMSPEC_FLIPS=1000 cargo test --test formats explain -- --nocapture` flips more bits, and prints the tables.
 #![cfg(feature = "cli")]
 
-mod answers;
-mod beside;
 mod element_types;
 mod exports;
 mod first_use;
 mod forms;
 mod opening;
-mod posted;
+mod real_runtimes;
+mod registered_names;
+mod regressions;
 mod remedies;
-mod runtime;
 mod upstream;
+mod user_files;
 mod verdicts;
 
 use crate::support::skip::skipped;

@@ -6,7 +6,7 @@
 #![cfg(all(feature = "cli", target_os = "linux"))]
 
 use crate::support::skip::skipped;
-use crate::support::thorough::is_thorough;
+use crate::support::test_scale::is_thorough;
 use std::path::Path;
 use std::process::Command;
 

@@ -2,6 +2,7 @@
 
 mod blob;
 mod bounds;
+mod cli_and_c_interface;
 mod code_needs;
 mod containers;
 mod dumps;
@@ -9,7 +10,6 @@ mod editing;
 mod examine_c;
 mod explain;
 mod foreign_kinds;
-mod fronts;
 mod grammar;
 mod hostile;
 mod import_tree;

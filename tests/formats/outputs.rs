@@ -2,9 +2,9 @@
 // The libraries that are called are code for this machine.
 #![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
 
+mod atomic_outputs;
 mod names;
 mod streams;
-mod together;
 
 use crate::support::folder::files;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Targets: comparison with real releases, round trips, and hostile text.
 #![cfg(feature = "target")]
 
-use crate::support::observed;
+use crate::support::observed_targets;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ fn golden(name: &str) -> Value {
 }
 
 /// Fails and prints the differences.
-fn assert_equal(found: &observed::Comparison) {
+fn assert_equal(found: &observed_targets::Comparison) {
     let different = found.different.join("\n");
     assert!(
         found.different.is_empty(),
@@ -37,7 +37,7 @@ fn assert_equal(found: &observed::Comparison) {
 
 #[test]
 fn targets_of_0_27_are_read_as_the_release_does() {
-    assert_equal(&observed::compare(
+    assert_equal(&observed_targets::compare(
         &golden("0.27.json"),
         Release::of(27),
         &[],
@@ -46,12 +46,16 @@ fn targets_of_0_27_are_read_as_the_release_does() {
 
 #[test]
 fn targets_of_0_8_are_read_as_the_release_does() {
-    assert_equal(&observed::compare(&golden("0.8.json"), Release::of(8), &[]));
+    assert_equal(&observed_targets::compare(
+        &golden("0.8.json"),
+        Release::of(8),
+        &[],
+    ));
 }
 
 #[test]
 fn targets_of_0_19_are_read_as_the_release_does() {
-    assert_equal(&observed::compare(
+    assert_equal(&observed_targets::compare(
         &golden("0.19.json"),
         Release::of(19),
         &[],
@@ -61,10 +65,10 @@ fn targets_of_0_19_are_read_as_the_release_does() {
 /// The package is a vendor's 0.16.dev0. It lacks the changes of 0.16 to targets: TGT-54 and two options of `llvm`.
 #[test]
 fn targets_of_0_15_are_read_as_the_package_does() {
-    assert_equal(&observed::compare(
+    assert_equal(&observed_targets::compare(
         &golden("0.16.dev0.json"),
         Release::of(15),
-        &observed::FORKED,
+        &observed_targets::FORKED,
     ));
 }
 

@@ -7,9 +7,9 @@ mod graph_files;
 mod graph_models;
 mod inputs;
 mod packages;
-mod placed_tensors;
-mod sound_runtime;
+mod runtime_misuse;
 #[path = "../support/mod.rs"]
 mod support;
+mod tensor_layouts;
 mod vm;
 mod vm_files;

@@ -4,8 +4,8 @@ mod evidence;
 mod exports;
 mod interfaces;
 mod operations;
-mod picture;
 mod readme;
+mod readme_picture;
 mod rooms;
 mod spec;
 #[path = "../support/mod.rs"]

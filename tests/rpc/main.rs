@@ -5,11 +5,11 @@ mod rpc_farm;
 mod rpc_functions;
 mod rpc_hops;
 mod rpc_live_fuzz;
-mod rpc_mute_peers;
 mod rpc_process_fuzz;
 mod rpc_proxy;
 mod rpc_server;
 mod rpc_server_process;
+mod rpc_silent_peers;
 mod rpc_stress;
 mod rpc_tracker;
 #[path = "../support/mod.rs"]

@@ -6,7 +6,7 @@
 #![cfg(all(unix, feature = "rpc", feature = "runtime"))]
 
 use crate::support::rpc_maker::{Chance, Heard, Maker};
-use crate::support::thorough::is_thorough;
+use crate::support::test_scale::is_thorough;
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;

@@ -13,7 +13,7 @@ mod session;
 mod session_log;
 
 use crate::support::rpc_maker::{Chance, Heard, Maker};
-use crate::support::thorough::is_thorough;
+use crate::support::test_scale::is_thorough;
 use servers::ServerProcess;
 use session::{End, Input, Tally, play};
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
 //! `tvmspec serve`: the actions of a client affect only its own session.
 #![cfg(all(unix, feature = "cli", feature = "rpc"))]
 
-mod ends;
 mod hostile;
 mod resources;
+mod termination;
 
 use crate::support::skip::skipped;
 use std::borrow::Cow;

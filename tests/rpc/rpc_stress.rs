@@ -4,7 +4,7 @@
 //! The test takes a few seconds, or a minute if `TVMSPEC_THOROUGH` is set.
 #![cfg(all(target_os = "linux", feature = "cli", feature = "rpc"))]
 
-use crate::support::thorough::is_thorough;
+use crate::support::test_scale::is_thorough;
 use std::borrow::Cow;
 use std::fs;
 use std::io::{BufRead, BufReader};

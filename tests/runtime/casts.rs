@@ -5,7 +5,7 @@
 #![cfg(all(feature = "frontend", feature = "vm", feature = "rpc"))]
 #![forbid(unsafe_code)]
 
-use crate::support::alone::alone;
+use crate::support::separate_process::alone;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

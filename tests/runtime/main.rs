@@ -3,10 +3,11 @@
 mod capi_ffi;
 mod capi_legacy;
 mod casts;
+mod concurrent_calls;
+mod destruction;
 mod embedding;
-mod ends;
 mod extension_types;
-mod extremes;
+mod extreme_arguments;
 mod function;
 mod module;
 mod module_edges;
@@ -14,8 +15,7 @@ mod module_kinds;
 mod module_robustness;
 mod object;
 mod object_nan;
-mod pairs;
-mod sound;
+mod soundness;
 #[path = "../support/mod.rs"]
 mod support;
 mod target_c;

@@ -3,7 +3,7 @@
 
 mod c_interface;
 
-use crate::support::alone::alone;
+use crate::support::separate_process::alone;
 use crate::support::skip::skipped;
 use std::path::PathBuf;
 use tvmspec::module::{self, Library, Module, ModuleKind};

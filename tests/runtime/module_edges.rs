@@ -7,7 +7,7 @@
     target_arch = "x86_64"
 ))]
 
-use crate::support::alone::alone;
+use crate::support::separate_process::alone;
 use crate::support::skip::skipped;
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! printed; see it with `cargo test --test runtime module_robustness -- --nocapture`.
 #![cfg(feature = "runtime")]
 
-use crate::support::alone::alone;
+use crate::support::separate_process::alone;
 use crate::support::skip::skipped;
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use tvmspec::function::{Error, Function, registry};
-use tvmspec::module::{Module, ModuleKind, once, parallel};
+use tvmspec::module::{Module, ModuleKind, parallel, run_once};
 use tvmspec::object::{Array, Map};
 use tvmspec::release::Release;
 use tvmspec::value::header::{Header, Object, ObjectRef, Ref, dec_weak, inc_weak, upgrade};
@@ -419,7 +419,7 @@ fn what_runs_once_has_run_for_every_caller() {
                 scope.spawn(|| {
                     let data = (&raw const cell).cast_mut().cast();
                     // SAFETY: `initialise` takes a cell.
-                    assert_eq!(unsafe { once::run(&handle, initialise, data) }, 0);
+                    assert_eq!(unsafe { run_once::run(&handle, initialise, data) }, 0);
                     assert_eq!(cell.value(), 1);
                 });
             }

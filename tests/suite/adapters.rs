@@ -6,13 +6,13 @@
 
 use crate::support::cargo;
 use crate::support::skip::skipped;
-use crate::support::thorough::is_thorough;
+use crate::support::test_scale::is_thorough;
 use std::path::PathBuf;
 use std::process::Command;
 use tvmspec::conformance::adapter::exec::Exec;
 use tvmspec::conformance::adapter::{Adapter, Limits};
 use tvmspec::conformance::case::Suite;
-use tvmspec::conformance::known::KnownFailures;
+use tvmspec::conformance::known_failures::KnownFailures;
 use tvmspec::conformance::runner::{Report, Run, run};
 
 /// Runs the suite against `tvmspec worker SPEC`.

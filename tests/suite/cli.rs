@@ -14,7 +14,7 @@
 //! cat FILE` shows a file. `BLESS=1 cargo test --test suite cli` records the program's current output.
 #![cfg(feature = "cli")]
 
-mod printed;
+mod output_format;
 mod terminal;
 
 use crate::support::schema;

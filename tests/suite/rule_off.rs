@@ -6,8 +6,8 @@
 // A release build has no switch.
 #![cfg(all(feature = "suite", debug_assertions))]
 
-use crate::in_turn::run_serialized;
 use crate::mutants;
+use crate::serialized::run_serialized;
 use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::{Adapter, InProcess, Reply};
 use tvmspec::conformance::case::{Case, Suite};

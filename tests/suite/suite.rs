@@ -2,7 +2,7 @@
 #![cfg(feature = "cli")]
 
 mod device_steps;
-mod known;
+mod known_failures;
 mod liars;
 mod reports;
 mod selection;

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 use tvmspec::conformance::adapter::{Oddity, Rejection, Reply};
+use tvmspec::conformance::answer_parts::Parts;
 use tvmspec::conformance::case::{Breach, Case, Expect, Suite};
-use tvmspec::conformance::parts::Parts;
 use tvmspec::conformance::verdict::{AnswerMismatch, Verdict, judge, values_equal};
 use tvmspec::rule::Kind;
 

@@ -3,7 +3,6 @@
 // Each program uses only some of them.
 #![allow(dead_code)]
 
-pub(crate) mod alone;
 pub(crate) mod cargo;
 pub(crate) mod cases;
 #[cfg(feature = "suite")]
@@ -12,13 +11,14 @@ pub(crate) mod folder;
 #[cfg(feature = "suite")]
 pub(crate) mod goldens;
 #[cfg(feature = "target")]
-pub(crate) mod observed;
+pub(crate) mod observed_targets;
 pub(crate) mod python;
 #[cfg(all(unix, feature = "rpc", feature = "runtime"))]
 pub(crate) mod rpc_maker;
 pub(crate) mod schema;
+pub(crate) mod separate_process;
 #[cfg(feature = "cli")]
 pub(crate) mod serving;
 pub(crate) mod skip;
 pub(crate) mod source;
-pub(crate) mod thorough;
+pub(crate) mod test_scale;

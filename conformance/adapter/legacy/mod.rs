@@ -36,21 +36,21 @@
 
 mod calls;
 pub(in crate::conformance) mod modules;
-mod stands;
+mod runtime_releases;
 pub(in crate::conformance) mod tensors;
 
 use super::builtin::BuiltinTestee;
 use super::library;
 use super::{Identity, Reply, Testee};
-use crate::conformance::module::{backend, older};
+use crate::conformance::module::{backend, legacy};
 use crate::conformance::op::{Handler, OpError, data};
 use crate::conformance::runtime::Libraries;
 use crate::conformance::runtime::legacy::LegacyApi;
 use crate::conformance::runtime::legacy::transition::Transition;
 use crate::conformance::target::driver;
 use crate::release::Release;
+use runtime_releases::RuntimeReleases;
 use serde_json::Value;
-use stands::RuntimeReleases;
 use std::path::Path;
 
 /// A foreign runtime.
@@ -125,16 +125,16 @@ impl Testee for Legacy {
             "payload.decode" => modules::payload(api, args),
             "module.import" => modules::import(api, args),
             "module.find" => modules::find(api, args),
-            "module.open" => older::open(api, args),
-            "module.symbols" => older::symbols(api, args),
-            "module.life" => older::life(api, args),
-            "module.environment" => older::environment(api, args),
-            "module.system" => older::system(api, args),
-            "module.constants" => older::constants(api, args),
+            "module.open" => legacy::open(api, args),
+            "module.symbols" => legacy::symbols(api, args),
+            "module.life" => legacy::life(api, args),
+            "module.environment" => legacy::environment(api, args),
+            "module.system" => legacy::system(api, args),
+            "module.constants" => legacy::constants(api, args),
             // Masks differ from release to release, so only a runtime of a known release is judged.
             "module.properties" => stands
                 .for_one_release(args.get("value").unwrap_or(&Value::Null))
-                .and_then(|()| older::properties(api, args)),
+                .and_then(|()| legacy::properties(api, args)),
             "module.launch" => backend::launch(api, args),
             "module.barrier" => backend::barrier(api, args),
             "module.once" => backend::once(api, args),

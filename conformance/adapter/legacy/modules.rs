@@ -5,9 +5,9 @@ use super::{Reply, bytes, unsupported};
 use crate::blob::pack::SymbolNaming;
 use crate::conformance::module::lookup::pairs;
 use crate::conformance::runtime::RawHandle;
+use crate::conformance::runtime::case_library;
+use crate::conformance::runtime::case_numbers::number_of;
 use crate::conformance::runtime::legacy::{LegacyApi, LegacyArg, LegacyValue, c_text, int_arg};
-use crate::conformance::runtime::number::number_of;
-use crate::conformance::runtime::shell;
 use crate::examine::loading::context_symbol;
 use crate::release::Layout;
 use crate::value::legacy::{TVMValue, code};
@@ -228,7 +228,7 @@ pub(super) fn find(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply
         let names = names.into_iter().flatten().filter_map(Value::as_str);
         let names: Vec<&str> = names.collect();
         modules.push(library(api, |path| {
-            shell::write_functions(&names, number, path)
+            case_library::write_functions(&names, number, path)
         })?);
     }
     for (module, described) in modules.iter().zip(list) {
@@ -300,14 +300,14 @@ fn load_blob(api: &'static LegacyApi, blob: &[u8]) -> Result<LegacyValue, Reply>
     let naming = naming(api);
     let context = context_symbol(layout(api));
     library(api, |path| {
-        shell::write(blob, naming.symbol(), context, &naming, path)
+        case_library::write(blob, naming.symbol(), context, &naming, path)
     })
 }
 
 /// Loads an empty library, and returns its module.
 pub(in crate::conformance) fn empty(api: &'static LegacyApi) -> Result<LegacyValue, Reply> {
     library(api, |path| {
-        shell::write(
+        case_library::write(
             &[],
             "nothing",
             context_symbol(layout(api)),

@@ -6,7 +6,7 @@
 use super::{LiveServer, Seat, ServerSource};
 use crate::conformance::adapter::{Rejection, Reply, device};
 use crate::conformance::device::{BEHAVIOUR, PROGRAM};
-use crate::conformance::module::opened::why_not_here;
+use crate::conformance::module::linked_library::why_not_here;
 use crate::conformance::op::{OpError, data};
 use crate::conformance::rpc::functions::CALLED;
 use crate::device::{Device, Manager};

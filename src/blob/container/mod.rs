@@ -15,6 +15,7 @@ mod allowance;
 mod archive;
 mod c_signature;
 pub(super) mod c_text;
+mod container_part;
 mod form;
 mod gzip;
 mod image;
@@ -23,7 +24,6 @@ mod linkage;
 #[cfg(feature = "inspect")]
 mod llvm_text;
 mod object;
-mod part;
 #[cfg(any(feature = "inspect", feature = "runtime"))]
 mod segments;
 mod symbols;
@@ -38,6 +38,7 @@ pub(crate) use tar::tar_files;
 use allowance::Allowance;
 #[cfg(feature = "inspect")]
 pub(crate) use c_text::identifier;
+pub use container_part::{ContainerPart, EmbeddedBlob, Machine, Size};
 pub use form::FileForm;
 use gzip::{MAX_INFLATION, MAX_KEPT};
 #[cfg(feature = "inspect")]
@@ -47,7 +48,6 @@ pub(crate) use linkage::made_for;
 pub use linkage::{DynamicNames, Linkage, incompatibility, is_cpp_interface, is_native, linkage};
 #[cfg(feature = "inspect")]
 pub(crate) use llvm_text::llvm_text;
-pub use part::{ContainerPart, EmbeddedBlob, Machine, Size};
 #[cfg(any(feature = "inspect", feature = "runtime"))]
 pub(crate) use segments::cut_segment;
 pub(super) use symbols::blob_symbol;

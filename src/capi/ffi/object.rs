@@ -2,7 +2,7 @@
 
 use super::enter;
 use crate::function::{Error, ErrorKind};
-use crate::module::turns::Turns;
+use crate::module::keyed_lock::Turns;
 use crate::object::reflect::opaque;
 use crate::value::header::{self, Header};
 use std::ffi::c_void;

@@ -1,9 +1,9 @@
 //! `tvmspec explain FILE`: explains why releases load it or do not.
 
 mod devices;
-mod here;
 mod json;
-mod needed;
+mod local_machine;
+mod needed_libraries;
 mod runtime;
 mod text;
 
@@ -143,7 +143,7 @@ pub(super) fn judge_here(
     input: &Input,
     runtime: Option<&str>,
 ) {
-    let mut here = here::examine_machine(form, input.bytes(), input.path(), runtime);
+    let mut here = local_machine::examine_machine(form, input.bytes(), input.path(), runtime);
     here.foreign = here.foreign.or(foreign);
     // A fault of this machine prevents loading every library binary of the file.
     for account in accounts.iter_mut().filter(|account| !account.is_broken) {

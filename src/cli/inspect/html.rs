@@ -3,7 +3,7 @@
 
 use crate::cli::html::{LAYOUT, STYLE, VIEW_STYLE, escape, views};
 use crate::cli::output::escape_line;
-use crate::conformance::plain_text::script_json;
+use crate::conformance::sanitized_text::script_json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};

@@ -7,13 +7,13 @@ mod html;
 mod models;
 mod text;
 mod tree;
-mod words;
+mod value_text;
 
 use super::color::{StyledWrite, TerminalText};
 use super::diagnostic::DiagnosedBytes;
 use super::input::{Input, examined};
+use super::multiple_files::{self, FileAnswer};
 use super::output::{self, Content};
-use super::several::{self, FileAnswer};
 use super::{CliError, Exit};
 use serde_json::Value;
 use std::fmt;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: InspectArgs) -> Result<Exit, CliError> {
         let message = format!("{} is a page about one file", output::file_name(path));
         return Err(CliError::new(message));
     }
-    several::print_answers(&args.files, args.json, |path| inspect(path, &args))
+    multiple_files::print_answers(&args.files, args.json, |path| inspect(path, &args))
 }
 
 /// Creates the report on one file, in the form that the options select. With `--html` it writes the page and returns no text.
@@ -111,10 +111,10 @@ fn inspect(path: &Path, args: &InspectArgs) -> Result<(FileAnswer, Exit), CliErr
 /// Returns whether any module of the report has the code of an executable.
 fn has_code(report: &Value) -> bool {
     let own = std::iter::once(&report["module"]);
-    let libraries = words::list(&report["parts"])
+    let libraries = value_text::list(&report["parts"])
         .iter()
-        .flat_map(|part| words::list(&part["libraries"]));
-    let stored = libraries.flat_map(|library| words::list(&library["modules"]));
+        .flat_map(|part| value_text::list(&part["libraries"]));
+    let stored = libraries.flat_map(|library| value_text::list(&library["modules"]));
     own.chain(stored)
         .any(|module| module["vm"]["code"].is_array())
 }

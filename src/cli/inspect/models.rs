@@ -1,7 +1,7 @@
 //! Models, parameters and saved objects, in the report for people at a terminal. Each function appends a section that starts with an
 //! empty line. A report without the member has no section.
 
-use super::words::{
+use super::value_text::{
     count, format_cell, list, names, number, releases_of, rows, section, shape, text,
 };
 use crate::cli::color::StyledWrite;

@@ -2,7 +2,7 @@
 
 use super::models::{cache, graph, objects, params, vm};
 use super::tree;
-use super::words::{
+use super::value_text::{
     count, format_cell, labelled, list, names, number, releases_of, rows, section, text,
 };
 use crate::cli::color::{HEAD, ODD, StyledWrite};

@@ -4,9 +4,9 @@
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, load, read_bytes, report, statistics, timed, write_outputs};
 use crate::cli::array::Bound;
+use crate::cli::device_argument::Places;
 use crate::cli::output::Content;
 use crate::cli::output_folder::OutputFolder;
-use crate::cli::remote::Places;
 use crate::cli::{CliError, Exit, output};
 use std::path::Path;
 use std::sync::Arc;

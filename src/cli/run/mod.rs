@@ -12,14 +12,14 @@
 
 mod graph;
 mod inputs;
-mod packaged;
+mod package;
 mod profile_page;
 mod vm;
 
 use super::call::load_error;
+use super::device_argument::Places;
 use super::input;
 use super::output::{self, Content};
-use super::remote::Places;
 use super::table::table;
 use super::{CliError, Exit, host_array};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -108,7 +108,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
         let executor = graph::from_parts((graph, args.params.as_deref(), lib), places, &server)?;
         return graph::run(&args, executor, inputs);
     };
-    let package = packaged::unpack(library, server.is_remote())?;
+    let package = package::unpack(library, server.is_remote())?;
     if let Some(package) = &package
         && let Some(graph) = &package.graph
     {
@@ -129,7 +129,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit, CliError> {
         let devices: Vec<Device> = places.iter().map(ExecutorDevice::device).collect();
         return vm::run(&args, &module, &devices, inputs);
     }
-    Err(CliError::Message(packaged::no_model(library, &module)))
+    Err(CliError::Message(package::no_model(library, &module)))
 }
 
 /// One call of a profile.

@@ -3,8 +3,8 @@
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, report, statistics, timed, write_outputs};
 use crate::cli::array::Bound;
+use crate::cli::device_mirror::on_host;
 use crate::cli::input::list_known_names;
-use crate::cli::on_device::on_host;
 use crate::cli::{CliError, Exit, output};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! The report on one library or one file.
 
-use super::linked::MachineFindings;
+use super::linked_image::MachineFindings;
 use crate::examine::loading::{Load, LoadOutcome};
 use crate::payload::CodeNeed;
 use crate::release::{Release, Releases};

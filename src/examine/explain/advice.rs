@@ -1,6 +1,6 @@
 //! Advice for a file that no release opens as it is: how to link its code, with which compiler, for which machine.
 
-use super::linked::is_image;
+use super::linked_image::is_image;
 use super::package::Package;
 use crate::blob::container::{ContainerFile, ContainerPart, FileForm, Machine, is_native};
 use std::env::consts::{ARCH, OS};

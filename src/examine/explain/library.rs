@@ -1,8 +1,8 @@
 //! The report on a library binary, and on a TVM runtime.
 
 use super::account::{Account, Need, loads};
-use super::linked::LinkedImage;
-use super::{names, registrar, unusable};
+use super::linked_image::LinkedImage;
+use super::{called_functions, registrar, unusable};
 use crate::blob::container::{ContainerPart, Role, Symbol};
 use crate::blob::{BLOB_06, LibraryModule, PartialBlob, StoredModule, is_unknown_kind};
 use crate::examine::loading::{self, ExaminedLibrary, Load, LoadOutcome};
@@ -93,7 +93,7 @@ pub(super) fn library(
     let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(&library));
     // An object that is still to be linked may get the missing functions from other objects.
     let calls = if is_whole && broken.is_none() {
-        names::unresolved(&library)
+        called_functions::unresolved(&library)
     } else {
         Vec::new()
     };

@@ -5,30 +5,30 @@
 
 mod account;
 mod advice;
-mod bare;
+mod broken_container;
 mod cache;
-mod damaged;
+mod called_functions;
+mod code_without_blob;
+mod export_macros;
 mod headers;
 mod library;
-mod linked;
-mod macros;
-mod names;
+mod linked_image;
 mod objects;
 mod package;
 mod registrar;
-mod unread;
+mod unread_members;
 
 pub use account::{Account, Need};
 pub use advice::{advice, foreign_code};
-use damaged::damaged;
-pub(crate) use linked::cpp_interface;
-pub use linked::{MachineFindings, is_image};
-pub use names::hold_to_library;
-pub(crate) use names::own_names;
+use broken_container::damaged;
+pub use called_functions::hold_to_library;
+pub(crate) use called_functions::own_names;
+pub(crate) use linked_image::cpp_interface;
+pub use linked_image::{MachineFindings, is_image};
 pub use package::{Package, PackageKind};
 pub(crate) use registrar::registering_part as registered_by;
 
-use super::loading::{self, Load, LoadCause, LoadOutcome, types};
+use super::loading::{self, Load, LoadCause, LoadOutcome, tensor_types};
 use super::subject::Assembled;
 use super::{Format, NotExaminable, Subject, Unit};
 use crate::blob::container::{ContainerFile, ContainerPart, FileForm};
@@ -40,7 +40,7 @@ use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Cursor;
 use account::{loads, refine};
 use advice::{is_codeless, is_linked, mixed_machines};
-use linked::LinkedImage;
+use linked_image::LinkedImage;
 
 /// Explains how the loader of every release, or only of `only`, treats the file. The result states whether the file loads, the needs of
 /// its modules, and the cases of silent failure. Returns one account for each library binary or other content of the file.
@@ -66,7 +66,7 @@ pub(super) fn explain(
     // The members of an archive are linked into one library, so that one member may have the functions that another lacks.
     // The members of a fat Mach-O file are not linked: each is a whole library for another machine.
     if file.form == FileForm::WasmModule {
-        let mut account = bare::web_module(subject, &linked, only);
+        let mut account = code_without_blob::web_module(subject, &linked, only);
         account.raw = advice(file);
         return Ok(vec![account]);
     }
@@ -96,7 +96,7 @@ pub(super) fn explain(
         if linked.is_runtime() && !part.is_compiled() {
             continue;
         }
-        accounts.extend(bare::bare(subject, part, &linked, only));
+        accounts.extend(code_without_blob::bare(subject, part, &linked, only));
     }
     if linked.is_runtime() && accounts.is_empty() {
         accounts.push(library::runtime(subject, &linked, only));
@@ -107,8 +107,8 @@ pub(super) fn explain(
     }
     let raw = raw(file);
     let mixed = mixed_machines(file);
-    let named = names::in_host_code(file, subject.bytes);
-    let brought_beside = names::brought_beside(&named);
+    let named = called_functions::in_host_code(file, subject.bytes);
+    let brought_beside = called_functions::brought_beside(&named);
     let doubled = subject.json().and_then(|read| doubled(&read.findings));
     let is_own =
         |part: &ContainerPart<'_>| is_linked(part) && part.form.is_object() && part.is_compiled();
@@ -123,7 +123,7 @@ pub(super) fn explain(
     for account in &mut accounts {
         refine(&mut account.loads, |release, load| match load.outcome {
             LoadOutcome::Loads => {
-                names::judge_host_code(&named, release).or_else(|| doubled.clone())
+                called_functions::judge_host_code(&named, release).or_else(|| doubled.clone())
             }
             _ => None,
         });
@@ -143,7 +143,7 @@ pub(super) fn explain(
         if let Some(mixed) = &mixed {
             account.loads = loads(only, |_| Load::fails(mixed.clone()));
         } else {
-            unread::doubt(file, account);
+            unread_members::doubt(file, account);
             headers::judge(file, account);
         }
     }
@@ -204,9 +204,9 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
     let mut cursor = Cursor::new(&unit.bytes);
     let types = match unit.format {
         Format::Params => Params::detect(&mut cursor, &mut Findings::default())
-            .map(|(params, _)| types::of_params(&params)),
+            .map(|(params, _)| tensor_types::of_params(&params)),
         Format::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, &mut Findings::default())
-            .map(|record| types::of_record(&record)),
+            .map(|record| tensor_types::of_record(&record)),
         _ => Ok(Vec::new()),
     };
     // An unreadable file has no types to compare.
@@ -386,7 +386,7 @@ fn report_other_file(
         _ => return Err(subject.not_examinable()),
     };
     let mut account = Account::new(format!("{}: {}", subject.name, form.title()), loads);
-    let exports = (form == FileForm::CText).then(|| macros::exports(subject.bytes));
+    let exports = (form == FileForm::CText).then(|| export_macros::exports(subject.bytes));
     account
         .remarks
         .push(exports.flatten().unwrap_or_else(|| remark.into()));

@@ -1,7 +1,7 @@
 //! The verdict of each release on saved objects.
 
 use super::account::loads;
-use crate::examine::loading::nodes::{TABLED, asked};
+use crate::examine::loading::object_types::{TABLED, asked};
 use crate::examine::loading::{Load, LoadOutcome};
 use crate::object::json_graph::legacy::{LegacyGraph, LegacyNode};
 use crate::object::json_graph::{self, legacy};

@@ -1,6 +1,6 @@
 //! The report of a tensor cache: its shards and their tensors.
 
-use super::room::Room;
+use super::memory_limit::Room;
 use crate::examine::Subject;
 use crate::tensor::json::from_dtype;
 use serde_json::{Map, Value, json};

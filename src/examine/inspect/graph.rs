@@ -1,6 +1,6 @@
 //! A summary of a graph: inputs, outputs, operators, planned storage.
 
-use super::room::Room;
+use super::memory_limit::Room;
 use crate::graph::{DataEntry, Graph, NodeEntry, dtype_text};
 use crate::rule::Findings;
 use crate::tensor::Packing;

@@ -3,9 +3,9 @@
 mod cache;
 mod ffi_version;
 mod graph;
+mod memory_limit;
 mod payload;
 mod report;
-mod room;
 
 pub use report::{Inspection, LibraryReport, ModuleReport, PartReport};
 
@@ -15,7 +15,7 @@ use crate::blob::container::{ContainerPart, FileForm, Role, linkage};
 use crate::blob::{LibraryModule, PartialBlob};
 use crate::release::Releases;
 use crate::rule::{Finding, Violation};
-use room::Room;
+use memory_limit::Room;
 use serde_json::{Map, Value};
 
 /// Options of a report.

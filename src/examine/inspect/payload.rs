@@ -1,7 +1,7 @@
 //! A summary of a module's payload: enough to recognise it, without its code.
 
 use super::graph;
-use super::room::Room;
+use super::memory_limit::Room;
 use crate::examine::{Format, Unit};
 use crate::payload::file::SideFile;
 use crate::payload::{self, Field, FunctionInfo, Payload, relax_vm, relay_vm};

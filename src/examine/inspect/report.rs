@@ -1,6 +1,6 @@
 //! The report on a file as values: the file, its parts, their library binaries, the modules in these.
 
-use super::room::{Weighed, members_weight, weight};
+use super::memory_limit::{Weighed, members_weight, weight};
 use crate::blob::container::Machine;
 use crate::examine::{finding, violation};
 use crate::import_tree::ImportTree;

@@ -10,21 +10,21 @@
 
 mod cause;
 mod exports;
-pub(super) mod globals;
+pub(super) mod global_functions;
 mod graph_reader;
 pub(super) mod graph_text;
 mod json_graph;
 mod library;
 pub(super) mod llvm_text;
 mod module_form;
-pub(super) mod nodes;
+pub(super) mod object_types;
 mod payload;
 mod relax;
 mod relay;
 mod stream;
 mod tensor;
 pub(super) mod tensor_file;
-pub(super) mod types;
+pub(super) mod tensor_types;
 mod verdict;
 
 pub use cause::LoadCause;

@@ -1,6 +1,6 @@
 //! The verdict of each release on parameter files and on files that are one tensor.
 
-use super::types::{self, TypedTensor};
+use super::tensor_types::{self, TypedTensor};
 use super::{Load, Stop, tensor};
 use crate::release::Release;
 use crate::rule::Violation;
@@ -51,7 +51,7 @@ fn judge(
         (Err(stop), _) => stop.into(),
         (Ok(Some(lost)), _) => Load::silent(format!("it loads it, and {lost}")),
         (Ok(None), Some(broken)) => Load::unseen(broken),
-        (Ok(None), None) => match types::misread(release, types) {
+        (Ok(None), None) => match tensor_types::misread(release, types) {
             Some(how) => Load::silent(how),
             None => Load::loads(how),
         },

@@ -2,11 +2,11 @@
 //!
 //! Neither the file nor the runtime is loaded here. A program that has loaded a runtime passes its names as [`RegisteredNames`].
 
-mod brought;
-mod missing;
+mod missing_names;
+mod providers;
 mod releases;
 
-pub use missing::{MissingName, NeededName, missing, perhaps_missing};
+pub use missing_names::{MissingName, NeededName, missing, perhaps_missing};
 
 use crate::release::Releases;
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 
 use super::RegisteredNames;
 use crate::examine::loading::exports;
-use crate::examine::loading::globals::FUNCTIONS;
+use crate::examine::loading::global_functions::FUNCTIONS;
 use crate::release::{Release, Releases};
 
 /// Returns the releases that the fewest names contradict. Returns a range if several consecutive releases are equally likely.

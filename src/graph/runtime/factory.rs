@@ -3,7 +3,7 @@
 use super::arguments::{enough, executor_devices};
 use super::executor::{Executor, ExecutorDevice, Kernels, record_to_object, with_record};
 use super::executor_module::GraphExecutor;
-use super::linked;
+use super::linked_params;
 use crate::function::{self, Error, ErrorKind, Function};
 use crate::graph::{GRF_44, Graph};
 use crate::module::{LoaderEntry, Module, ModuleKind, Symbols};
@@ -164,7 +164,7 @@ impl GraphExecutorFactory {
         };
         let mut executor = Executor::new(Arc::new(graph), kernels, devices)?;
         // GRF-43: linked parameters come first, because their memory replaces that of the pool.
-        linked::link(&mut executor, module, None)?;
+        linked_params::link(&mut executor, module, None)?;
         self.params
             .for_each_param(|name, tensor| match executor.input_index(name) {
                 // GRF-37: a parameter that is not an input of the graph is skipped.

@@ -6,7 +6,7 @@ mod debug_methods;
 pub mod executor;
 mod executor_module;
 mod factory;
-mod linked;
+mod linked_params;
 mod methods;
 mod model;
 pub mod module;

@@ -2,7 +2,7 @@
 
 use super::executor::{Executor, ExecutorDevice};
 use super::factory::GraphExecutorFactory;
-use super::linked;
+use super::linked_params;
 use crate::function::{Error, ErrorKind};
 use crate::graph::{GRF_32, GRF_43, Graph};
 use crate::module::{Module, load_library};
@@ -98,7 +98,7 @@ impl Model {
         let kernels = |name: &str| module.function(name, true);
         let mut executor = Executor::new(graph, &kernels, executor_devices(devices)?)?;
         // GRF-43: before the parameter file is loaded, so that a linked parameter in it is rejected and not replaced.
-        linked::link(&mut executor, &module, None)?;
+        linked_params::link(&mut executor, &module, None)?;
         if !params.is_empty() {
             let params = Params::open(params)?.value;
             executor.load_params(&params)?;

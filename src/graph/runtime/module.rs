@@ -6,7 +6,7 @@ pub use super::factory::GraphExecutorFactory;
 use super::arguments::{as_module, executor_devices};
 use super::executor::Executor;
 use super::factory::{ModelParams, load_factory};
-use super::linked;
+use super::linked_params;
 use crate::function::{self, Function, registry};
 use crate::graph::{GRF_43, Graph};
 use crate::module::{Module, provide_loader};
@@ -119,6 +119,6 @@ fn executor(
         &|name| module.function(name, true),
         executor_devices(devices)?,
     )?;
-    linked::link(&mut executor, module, lookup)?;
+    linked_params::link(&mut executor, module, lookup)?;
     Ok(executor)
 }

@@ -10,8 +10,8 @@
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod catching;
-pub(super) mod foreign;
 pub(super) mod stream;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) mod throwing;
-pub(super) mod virtuals;
+pub(super) mod virtual_calls;
+pub(super) mod vtable;

@@ -1,18 +1,18 @@
 //! Opens a shared library with the dynamic linker, and finds its symbols.
 
-#[cfg(unix)]
-use super::forward::{self, ShownExports};
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-use super::known::size_in_file;
-use super::known::symbol_at;
-#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-use super::known::{KnownSymbol, list_in_file};
 use super::segment::{MappedSegment, executable, segment, writable};
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+use super::symbol_info::size_in_file;
+use super::symbol_info::symbol_at;
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+use super::symbol_info::{KnownSymbol, list_in_file};
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 use super::table::SymbolTable;
+#[cfg(unix)]
+use super::trampolines::{self, ShownExports};
 use crate::blob::BLOB_55;
 use crate::module::symbols::{Data, Symbols};
-use crate::module::{MOD_01, MOD_18, MOD_26, SymbolName, names};
+use crate::module::{MOD_01, MOD_18, MOD_26, SymbolName, symbol_names};
 use crate::rule::{Kind, Violation};
 // On other systems, a library states which library it imports a function from, so our functions need not be visible.
 #[cfg(not(unix))]
@@ -268,11 +268,11 @@ impl Symbols for Dso {
         let Some(table) = &self.table else {
             return Vec::new();
         };
-        let needed = table.needed(names::INITIALS);
-        let needed = needed.filter(|name| names::is_of_runtime(name.to_bytes()));
+        let needed = table.needed(symbol_names::INITIALS);
+        let needed = needed.filter(|name| symbol_names::is_of_runtime(name.to_bytes()));
         let needed = needed.filter_map(|name| name.to_str().ok());
         let unmet = needed.filter(|name| {
-            let is_ours = exports::find(name).is_some() && forward::is_reachable();
+            let is_ours = exports::find(name).is_some() && trampolines::is_reachable();
             !is_ours && !self.can_resolve(name)
         });
         unmet.map(str::to_owned).collect()
@@ -290,7 +290,7 @@ impl Dso {
     fn can_resolve(&self, name: &str) -> bool {
         // SAFETY: the address is not used.
         let among_its_own = unsafe { self.library.get::<*const ()>(name) };
-        among_its_own.is_ok() || forward::address_in_process(name).is_some()
+        among_its_own.is_ok() || trampolines::address_in_process(name).is_some()
     }
 }
 
@@ -311,9 +311,9 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
     // glibc names the missing symbol after "undefined symbol: ", musl between two colons.
     let words = || source.split([' ', ':', ',']);
     if words().any(|word| word == "symbol")
-        && let Some(missing) = words().find(|word| names::is_of_runtime(word.as_bytes()))
+        && let Some(missing) = words().find(|word| symbol_names::is_of_runtime(word.as_bytes()))
     {
-        let text = names::explain_missing_symbols(&path, &[missing.to_owned()]);
+        let text = symbol_names::explain_missing_symbols(&path, &[missing.to_owned()]);
         // MOD-26: a library that is bound at once is rejected by the dynamic linker, as in releases.
         return MOD_26.rejected(Kind::Missing, text);
     }
@@ -346,7 +346,7 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<OpenedLibrary, libload
     text.push(0);
     // With its terminating NUL the text is not copied again; a NUL inside is an error.
     let file = Some(OsStr::from_bytes(&text));
-    let mut shown = forward::show();
+    let mut shown = trampolines::show();
     let mut library = Err(libloading::Error::DlOpenUnknown);
     if shown.is_some() {
         // Bound now, while the C interface is shown, so that all symbols are resolved.

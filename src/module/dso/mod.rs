@@ -13,14 +13,14 @@
 //! | `forward` | makes the C interface visible to libraries that need it | MOD-05, MOD-26 |
 //! | `stub` | writes the small shared object for this | |
 
-#[cfg(unix)]
-pub(crate) mod forward;
-mod known;
 mod library;
 mod segment;
 pub(crate) mod stub;
+mod symbol_info;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 mod table;
+#[cfg(unix)]
+pub(crate) mod trampolines;
 
 pub(crate) use library::Dso;
 pub(super) use segment::{can_execute, can_write, readable_bytes_from};

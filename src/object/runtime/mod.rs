@@ -34,6 +34,6 @@ pub use json_graph::{graph, json};
 pub(crate) use reflect::builtin::{ArrayOf, def, def_packed};
 pub use reflect::builtin::{init, missing};
 pub use reflect::construct;
-pub use reflect::record::field;
+pub use reflect::field_access::field;
 pub(crate) use walk::visited::VisitedObjects;
 pub use walk::{recursive, repr, structural};

@@ -1,11 +1,11 @@
 //! Arguments of a call in the encoding of the server, and the host tensors among them.
 
 use super::super::{PackedValue, RPC_102, RpcCode, TensorBlock};
+use super::call_result::RemoteObject;
 use super::device;
 use super::link::{Link, handle_of};
 use super::module::RemoteModule;
-use super::outcome::RemoteObject;
-use super::table::{RemoteSpace, add_space, find_space, remove_space};
+use super::session_table::{RemoteSpace, add_space, find_space, remove_space};
 use crate::device::{Device, Dtype, Space, byte_size};
 use crate::function::{Error, ErrorKind, Result};
 use crate::module::Module;

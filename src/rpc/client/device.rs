@@ -3,7 +3,7 @@
 use super::super::{CopyTarget, PackedValue, Packet, RpcCode, TensorBlock};
 use super::argument::{allocated, deallocated};
 use super::link::{Link, handle_of, unexpected};
-use super::table::{RemoteSpace, find_space, session_of};
+use super::session_table::{RemoteSpace, find_space, session_of};
 use crate::device::{Attribute, AttributeValue, DEV_18, Device, Dtype, Result, stream};
 use crate::device::{CopyRequest, DeviceApi, Space, Stream};
 use crate::function::{Error, ErrorKind};
@@ -115,7 +115,7 @@ fn largest(link: &Link) -> Result<usize> {
     let Some(asked) = link.cached_global("tvm.rpc.server.GetCRTMaxPacketSize")? else {
         return Ok(MOST);
     };
-    let limit = super::outcome::call_of(link, asked)?;
+    let limit = super::call_result::call_of(link, asked)?;
     // The packet also contains the code, a tensor of one dimension and the number of bytes.
     let overhead = 52;
     let content = usize::try_from(limit)

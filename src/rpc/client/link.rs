@@ -3,7 +3,7 @@
 use super::super::transport::Transport;
 use super::super::{PackedValue, Packet, Protocol, RpcCode, Speaker};
 use super::exception;
-use super::place::SessionPlace;
+use super::session_place::SessionPlace;
 use crate::device::Device;
 use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;

@@ -33,20 +33,20 @@
 
 mod address;
 mod argument;
+mod call_result;
 mod device;
 mod evaluate;
 mod exception;
 mod functions;
-mod greeting;
+mod hello_error;
 mod link;
 mod model;
 mod module;
 mod options;
-mod outcome;
-mod place;
 mod session;
-mod table;
-mod unanswered;
+mod session_place;
+mod session_start;
+mod session_table;
 
 #[cfg(feature = "suite")]
 pub(crate) use address::ServerPlace;
@@ -58,4 +58,4 @@ pub use session::Session;
 
 pub(super) use exception::far_error;
 pub(crate) use functions::provide;
-pub(super) use greeting::{connected, server_era, shake_hands};
+pub(super) use session_start::{connected, server_era, shake_hands};

@@ -1,8 +1,8 @@
 //! Modules of the server as modules of this process.
 
 use super::super::RPC_101;
+use super::call_result::call;
 use super::link::RemoteHandle;
-use super::outcome::call;
 use super::session::Session;
 use crate::function::{Error, ErrorKind, Function};
 use crate::module::{Module, ModuleKind};

@@ -3,12 +3,12 @@
 use super::super::transport::{RpcStream, Transport};
 use super::super::{RPC_23, RPC_100};
 use super::device::remote_devices;
-use super::greeting::{accepted, begin, connected, greet, shake_hands};
+use super::hello_error::unanswered;
 use super::link::{HandleKind, Link, RemoteHandle};
 use super::options::{RemoteHop, SessionOptions};
-use super::place::SessionPlace;
-use super::unanswered::unanswered;
-use super::{outcome, table};
+use super::session_place::SessionPlace;
+use super::session_start::{accepted, begin, connected, greet, shake_hands};
+use super::{call_result, session_table};
 use crate::device::tensor::{HostCopy, allocate, copy_bytes};
 use crate::device::{
     Attribute, AttributeValue, Device, Dtype, Manager, Space, TensorRef, bring_remote,
@@ -131,7 +131,7 @@ impl Session {
         let place = SessionPlace::take()?;
         let link = Link::new(transport, era, options.timeout, place, server);
         let link = Arc::new(link?);
-        table::settle(&link);
+        session_table::settle(&link);
         Ok(Session(link))
     }
 
@@ -170,7 +170,7 @@ impl Session {
             return Ok(None);
         }
         let handle = RemoteHandle::new(&self.0, handle, HandleKind::Function);
-        Ok(Some(outcome::function(handle)))
+        Ok(Some(call_result::function(handle)))
     }
 
     /// Looks up a function like [`Session::function`], and fails if there is no such function.

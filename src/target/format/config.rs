@@ -2,7 +2,7 @@
 
 use super::kind::{OptionType, TargetKind, Targets};
 use super::message::{place, schema_name, type_key, unknown_kind, unknown_option};
-use super::{Target, TargetConfig, answers};
+use super::{Target, TargetConfig, device_options};
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_02, TGT_04, TGT_07, TGT_41, TGT_42, TGT_43, TGT_45};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ impl ConfigReader<'_> {
         let from = attrs.shift_remove("from_device");
         // TGT-58: before the defaults, so that the device decides every option that the user does not state.
         if let Some(id) = from.as_ref().and_then(Value::as_i64) {
-            answers::fill(self.targets, &kind, id, &mut attrs)?;
+            device_options::fill(self.targets, &kind, id, &mut attrs)?;
         }
         for option in &kind.options {
             // TGT-06: a stated value is kept. The numbers that `trn` declares are not defaults, because its builder ignores them.
@@ -134,7 +134,7 @@ impl ConfigReader<'_> {
         let from = resolved.shift_remove("from_device");
         // TGT-58: after the defaults, which a device no longer overrides. A negative number asks no device.
         if let Some(id) = from.as_ref().and_then(Value::as_i64).filter(|id| *id >= 0) {
-            answers::fill(self.targets, &kind, id, &mut resolved)?;
+            device_options::fill(self.targets, &kind, id, &mut resolved)?;
         }
         Ok(self.target(&kind, tag.unwrap_or_default(), keys, host, resolved))
     }

@@ -1,19 +1,19 @@
 //! Conversion of text and JSON to targets, and back.
 
-mod account;
-mod answers;
+mod command_line;
 mod config;
-mod early;
+mod device_options;
 mod kind;
 mod kind_parsers;
 mod kind_table;
+mod legacy_target;
 mod message;
+mod release_readings;
 mod render;
 mod targets;
-mod words;
 
-pub use account::{TargetAccount, account, rejection};
 pub use kind::{HostMachine, KindOption, KindParser, OptionType, TargetKind, Targets};
+pub use release_readings::{TargetAccount, account, rejection};
 
 use crate::release::Release;
 use serde_json::Value;

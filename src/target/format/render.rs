@@ -1,6 +1,6 @@
 //! Export of targets as objects and as text.
 
-use super::words::is_quoted;
+use super::command_line::is_quoted;
 use super::{Target, TargetConfig};
 use crate::rule::{Kind, Violation};
 use crate::target::TGT_63;

@@ -1,7 +1,7 @@
 //! The kinds and tags of a release, and the reading of targets.
 
 use super::kind::{HostMachine, TargetKind, Targets};
-use super::{Target, TargetConfig, config, early, kind_table, words};
+use super::{Target, TargetConfig, command_line, config, kind_table, legacy_target};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_09, TGT_10, TGT_30, TGT_40, TGT_71};
@@ -135,7 +135,7 @@ impl Targets {
     pub(super) fn read_at(&self, text: &str, depth: usize) -> Result<Target, Violation> {
         // TGT-10: up to 0.6 there are no tags and no JSON, so every text is a command line.
         if self.release.minor() < 7 {
-            return early::read(self.release, text);
+            return legacy_target::read(self.release, text);
         }
         hold_depth(depth)?;
         // TGT-20: tags come first. No name of a tag begins with `{` or is the name of a kind.
@@ -147,7 +147,7 @@ impl Targets {
             return self.read_config_at(self.object(text)?, depth);
         }
         if self.release.minor() < 24 {
-            return self.read_config_at(words::read(self, text, depth)?, depth);
+            return self.read_config_at(command_line::read(self, text, depth)?, depth);
         }
         // TGT-30: only the space decides. The message is the one of the release, because its users need to know the replacement.
         TGT_30.demand(Kind::Unsupported, !text.contains(' '), || {

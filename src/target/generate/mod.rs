@@ -9,14 +9,14 @@
 //!
 //! This crate has no generator; `examples/foo.rs` shows a small one. The cases of `target.generate` test the generators of others.
 
-mod code;
+mod generated_code;
 mod ir;
 mod ir_json;
-mod lowered;
+mod lowered_module;
 mod registry;
 
-pub use code::{GeneratedCode, KernelInfo};
-pub use lowered::LoweredModule;
+pub use generated_code::{GeneratedCode, KernelInfo};
+pub use lowered_module::LoweredModule;
 pub use registry::{Generator, Generators};
 
 use crate::target::{TGT_80, TGT_81, TGT_82, TGT_83, TGT_85, TGT_86, TGT_88};

@@ -1,7 +1,7 @@
 //! Code generators by the kinds of targets, and the checks of their results.
 
-use super::code::GeneratedCode;
-use super::lowered::LoweredModule;
+use super::generated_code::GeneratedCode;
+use super::lowered_module::LoweredModule;
 use super::{TGT_80, TGT_81, TGT_85, TGT_86};
 use crate::payload;
 use crate::release::Layout;

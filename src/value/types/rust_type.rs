@@ -2,7 +2,7 @@
 
 use super::allocate::{NewType, allocate};
 use super::table::writer;
-use super::{layout, published};
+use super::{layout_owner, published};
 use crate::value::index;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -97,7 +97,7 @@ impl DynamicType {
         if known != 0 {
             return ObjectIndex(known);
         }
-        let owner = layout::Owner::of(self);
+        let owner = layout_owner::Owner::of(self);
         let listed = writer.index_of(self.key.as_bytes());
         let listed = listed.map(|at| writer.keys[at].1).ok();
         // With another parent, its objects would be treated as objects of that parent's Rust type.

@@ -1,6 +1,6 @@
 //! The type table: by index for readers, which take no lock, and by key for the writer, which holds a lock.
 
-use super::layout::ObjectLayout;
+use super::layout_owner::ObjectLayout;
 use super::{Column, TypeInfo, key_hash};
 use crate::value::index;
 use crate::value::string::ByteArray;

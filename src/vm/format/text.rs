@@ -16,7 +16,7 @@
 
 use super::checks::range;
 use super::executable::{Executable, packed_names};
-use crate::payload::line::{joined, short};
+use crate::payload::disassembly_line::{joined, short};
 use crate::payload::relax_vm::{
     self, FunctionKind, RelaxConstant, RelaxFunction, RelaxInstruction, RelaxOperand, VM_REGISTER,
     VOID_REGISTER,
@@ -113,8 +113,10 @@ impl Executable<'_> {
     pub(crate) fn instruction_text(&self, index: usize) -> String {
         // PAY-88: a call may have as many operands as the file has words, so the text is cut.
         const LONGEST: usize = 4096;
-        let (mut text, whole) =
-            crate::payload::line::bounded(&InstructionText::new(self.code(), index), LONGEST);
+        let (mut text, whole) = crate::payload::disassembly_line::bounded(
+            &InstructionText::new(self.code(), index),
+            LONGEST,
+        );
         if !whole {
             text.push_str("..");
         }

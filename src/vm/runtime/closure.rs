@@ -1,8 +1,8 @@
 //! Closures: a function of an executable, and values that follow the arguments of a call.
 
-use super::calling::CallingMachine;
-use super::fault::VmResult;
-use super::loaded::LoadedExecutable;
+use super::error::VmResult;
+use super::loaded_executable::LoadedExecutable;
+use super::machine_interface::CallingMachine;
 use crate::function::{Error, Function};
 use crate::rule::Kind;
 use crate::value::header::{Header, Ref, dynamic_object};

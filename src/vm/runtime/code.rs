@@ -5,7 +5,7 @@
 
 use super::builtin::Builtin;
 use super::compiled::CompiledFunction;
-use super::loaded::LoadedExecutable;
+use super::loaded_executable::LoadedExecutable;
 use crate::function::Function;
 use crate::payload::relax_vm::{self, FunctionKind, RelaxInstruction, VM_REGISTER, VOID_REGISTER};
 use crate::payload::{PAY_88, PAY_97};

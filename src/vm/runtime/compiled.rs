@@ -1,7 +1,7 @@
 //! Compiled functions: code of a library that works on lists of values (VM-12).
 
 use super::frame::{MOST_REGISTERS, VmFrame};
-use super::loaded::LoadedExecutable;
+use super::loaded_executable::LoadedExecutable;
 use super::machine::VirtualMachineImpl;
 use crate::function::{Error, Function};
 use crate::module::any_list::RunningLists;

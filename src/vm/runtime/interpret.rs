@@ -3,11 +3,11 @@
 //! A run allocates no memory for frames, because calls reuse them.
 
 use super::builtin::Builtin;
-use super::calling::CallingMachine;
 use super::code::{Callee, DecodedInstruction, DecodedOperand, NOWHERE};
-use super::fault::located;
+use super::error::located;
 use super::frame::{CallDepth, VmFrame};
 use super::machine::VirtualMachineImpl;
+use super::machine_interface::CallingMachine;
 use super::observer::ObservedCall;
 use crate::function::{Error, Function};
 use crate::rule::Kind;

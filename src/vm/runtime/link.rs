@@ -4,7 +4,7 @@ use super::allocator::VmDevice;
 use super::builtin::{self, Builtin};
 use super::closure::VmClosure;
 use super::code::Callee;
-use super::loaded::LoadedExecutable;
+use super::loaded_executable::LoadedExecutable;
 use super::storage::lasting;
 use crate::device::byte_size;
 use crate::device::tensor::copy;

@@ -3,14 +3,14 @@
 use super::allocator::{AllocatorKind, VmDevice};
 use super::bools;
 use super::builtin;
-use super::calling::CallingMachine;
 use super::closure::VmClosure;
 use super::code::{Callee, DecodedCode};
 use super::compiled::compiled_functions;
-use super::fault::VmResult;
+use super::error::VmResult;
 use super::frame::VmFrame;
 use super::link::{Origin, callee, constants, resolve};
-use super::loaded::LoadedExecutable;
+use super::loaded_executable::LoadedExecutable;
+use super::machine_interface::CallingMachine;
 use super::observer::Observer;
 use crate::device::Device;
 use crate::device::timer::{DefaultTimer, Evaluator};

@@ -1,7 +1,7 @@
 //! The functions of a machine under the names that frontends call.
 
 use super::closure::invoke;
-use super::fault::VmResult;
+use super::error::VmResult;
 use super::machine::VirtualMachine;
 use crate::function::{Function, registry};
 use crate::module::Module;

@@ -2,9 +2,9 @@
 
 use super::allocator::{AllocatorKind, allocator_kind};
 use super::builtin;
-use super::fault::VmResult;
+use super::error::VmResult;
 use super::link::Origin;
-use super::loaded::LoadedExecutable;
+use super::loaded_executable::LoadedExecutable;
 use super::machine::{VirtualMachine, pooled};
 use super::methods::METHODS;
 use crate::device::Device;

@@ -1,8 +1,8 @@
 //! The state of a machine between calls: inputs, outputs and saved functions, by the names of functions.
 
-use super::calling::CallingMachine;
 use super::copies::on_device;
 use super::machine::VirtualMachineImpl;
+use super::machine_interface::CallingMachine;
 use crate::function::Error;
 use crate::object::sequence_of;
 use crate::rule::Kind;

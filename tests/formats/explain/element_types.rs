@@ -1,8 +1,8 @@
 //! Element types by the names and codes of each release, for which `convert`, `explain` and `inspect` once used those of another
 //! release.
 
-use super::answers::{E4M3, Made, convert, edited, expect, form, made};
-use super::posted::print;
+use super::regressions::{E4M3, Made, convert, edited, expect, form, made};
+use super::user_files::print;
 use super::{ask, golden};
 use serde_json::{Value, json};
 use std::fs;

@@ -1,6 +1,6 @@
 //! Recognition of files: packages, objects for other machines, WebAssembly, files of other programs, truncated files.
 
-use super::posted::{outcome, posted, print, tar};
+use super::user_files::{outcome, posted, print, tar};
 use super::{ask, golden};
 use std::fs;
 

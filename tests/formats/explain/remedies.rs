@@ -1,7 +1,7 @@
 //! Advice to users: it must work, or it must not be given.
 
 use super::golden;
-use super::posted::{outcome, posted, print, tar};
+use super::user_files::{outcome, posted, print, tar};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

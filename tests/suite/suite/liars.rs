@@ -1,7 +1,7 @@
 //! Our own implementation passes, and every liar fails.
 
 use super::{PROGRAM, check, json, verdicts};
-use crate::support::thorough::is_thorough;
+use crate::support::test_scale::is_thorough;
 use tvmspec::conformance::adapter::builtin::BuiltinTestee;
 use tvmspec::conformance::adapter::liar::Liar;
 use tvmspec::conformance::case::{Case, Expect};

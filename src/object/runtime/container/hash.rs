@@ -7,7 +7,7 @@ use crate::function::Result;
 pub(crate) use crate::object::format::key_hash::combine;
 pub use crate::object::format::key_hash::hash_bytes;
 use crate::object::reflect::column::{ANY_EQUAL, ANY_HASH};
-use crate::object::reflect::native;
+use crate::object::reflect::key_hooks;
 use crate::value::{AnyView, bytes_bytes, index, str_bytes};
 
 /// Hashes a value (OBJ-01). Fails only when the hash hook of a type fails.
@@ -41,7 +41,7 @@ fn hash_content(value: AnyView<'_>) -> Result<u64> {
         }
         own if own >= index::OBJECT_BEGIN => match ANY_HASH.value(own) {
             // OBJ-01: the result of the hook replaces only the payload; the tag stays part of the hash.
-            Some(hook) => Ok(combine(own as u64, native::hash(hook, value)?)),
+            Some(hook) => Ok(combine(own as u64, key_hooks::hash(hook, value)?)),
             None => Ok(combine(own as u64, raw.bits())),
         },
         own => Ok(combine(own as u64, raw.bits())),
@@ -78,7 +78,7 @@ fn equal_content(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         return Ok(false);
     }
     match ANY_EQUAL.value(a.type_index) {
-        Some(hook) => native::equal(hook, left, right),
+        Some(hook) => key_hooks::equal(hook, left, right),
         None => Ok(false),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::builtin::{enum_index, kwargs};
 use super::column;
-use super::record::{OwnField, create, fields_of};
+use super::field_access::{OwnField, create, fields_of};
 use super::storage::{allocate_record, copy_record};
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::rule::Kind;

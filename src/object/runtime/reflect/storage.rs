@@ -1,7 +1,7 @@
 //! The memory of object fields: records, whose fields only reflection knows, and the C functions that read and write one field by its
 //! declared type.
 
-use super::record::{address, fields_of};
+use super::field_access::{address, fields_of};
 use crate::function::{Error, ErrorKind, Result, guard_code};
 use crate::object::container::lock::with_lock;
 use crate::tensor::{Device, Dtype};

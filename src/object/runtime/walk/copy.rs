@@ -4,7 +4,7 @@ use super::depth;
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::enum_index;
 use crate::object::reflect::column;
-use crate::object::reflect::record::{fields_of, fields_of_both};
+use crate::object::reflect::field_access::{fields_of, fields_of_both};
 use crate::object::{Array, Dict, List, Map, pairs_of, sequence_of};
 use crate::value::header::ObjectRef;
 use crate::value::types;

@@ -4,7 +4,7 @@ use super::depth;
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::hash::{combine, hash_bytes};
 use crate::object::reflect::column;
-use crate::object::reflect::record::{fields_of, fields_of_both};
+use crate::object::reflect::field_access::{fields_of, fields_of_both};
 use crate::object::{OBJ_14, big_int, extents_of, lookup_in, pair_count, pairs_of, sequence_of};
 use crate::rule::Kind;
 use crate::value::header::ObjectRef;

@@ -5,7 +5,7 @@ use super::text::{float_short, quoted, quoted_bytes};
 use crate::function::{Function, Result};
 use crate::object::reflect::builtin::{enum_name, kwargs, missing};
 use crate::object::reflect::column;
-use crate::object::reflect::record::fields_of;
+use crate::object::reflect::field_access::fields_of;
 use crate::object::{big_int, extents_of, pairs_of, sequence_of};
 use crate::value::header::ObjectRef;
 use crate::value::types::{self, flag};

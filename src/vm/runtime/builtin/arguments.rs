@@ -1,6 +1,6 @@
 //! Conversion of the arguments of builtins, with its errors.
 
-use super::super::fault::VmResult;
+use super::super::error::VmResult;
 use crate::rule::{Kind, Rule};
 use crate::value::{AnyView, Argument, DLTensor, cast};
 

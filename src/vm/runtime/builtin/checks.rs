@@ -1,7 +1,7 @@
 //! Builtins that check arguments.
 
 use super::super::closure::VmClosure;
-use super::super::fault::VmResult;
+use super::super::error::VmResult;
 use super::arguments::{arg, context, int, tensor};
 use crate::function::Function;
 use crate::object::{extents_of, item_count};

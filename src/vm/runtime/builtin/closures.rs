@@ -1,8 +1,8 @@
 //! Closures, and calls with the extents of a shape (VM-28, VM-29, VM-54).
 
-use super::super::calling::CallingMachine;
 use super::super::closure::{VmClosure, invoke};
-use super::super::fault::VmResult;
+use super::super::error::VmResult;
+use super::super::machine_interface::CallingMachine;
 use super::arguments::wrong_type;
 use crate::function::Function;
 use crate::object::extents_of;

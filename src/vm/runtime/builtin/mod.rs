@@ -12,8 +12,8 @@ mod tuples;
 
 pub(super) use tuples::reset_item_held_alone;
 
-use super::calling::CallingMachine;
-use super::fault::VmResult;
+use super::error::VmResult;
+use super::machine_interface::CallingMachine;
 use crate::function::{Error, ErrorKind, Function, registry};
 use crate::value::{AnyView, cast};
 use std::collections::BTreeMap;

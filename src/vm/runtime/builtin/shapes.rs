@@ -1,7 +1,7 @@
 //! The shape heap: integers of one running function, in a tensor on the host.
 
-use super::super::calling::CallingMachine;
-use super::super::fault::VmResult;
+use super::super::error::VmResult;
+use super::super::machine_interface::CallingMachine;
 use super::super::storage::lasting;
 use super::arguments::{arg, context, extents, int, is_compact, tensor, wrong_type};
 use crate::object::{Shape, Tensor, extents_of};

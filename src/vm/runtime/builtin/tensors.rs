@@ -1,9 +1,9 @@
 //! Builtins for storage, for tensors in it, and for the use of tensors.
 
 use super::super::allocator::{AllocatorKind, VmDevice, clear_pools};
-use super::super::calling::CallingMachine;
 use super::super::copies::{copied, copied_to_scope};
-use super::super::fault::VmResult;
+use super::super::error::VmResult;
+use super::super::machine_interface::CallingMachine;
 use super::super::storage::VmStorage;
 use super::arguments::{arg, extents, int, is_compact, tensor, wrong_type};
 use crate::device::Device;

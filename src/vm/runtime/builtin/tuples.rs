@@ -1,6 +1,6 @@
 //! Tuples (VM-49, VM-58).
 
-use super::super::fault::VmResult;
+use super::super::error::VmResult;
 use super::arguments::{arg, int};
 use crate::function::Error;
 use crate::object::{Array, element_cell, item_count, sequence_of};

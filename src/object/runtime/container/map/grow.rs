@@ -3,8 +3,8 @@
 //! Pairs are inserted one by one in order of insertion, as when upstream grows a table. The marks depend on that order, so they are the
 //! same in every library.
 
+use super::access_mode::Holders;
 use super::chain::KeyPosition;
-use super::holders::Holders;
 use super::layout::{ANY_CHAIN, NOWHERE, Pair, SMALL_MAX};
 use super::table::{MapTable, is_plain};
 use crate::function::Result;

@@ -1,8 +1,8 @@
 //! Insertion in place, or into a table that replaces this one (OBJ-06, OBJ-08).
 
+use super::access_mode::Holders;
 use super::chain::KeyPosition;
 use super::grow::{Successor, replace_by};
-use super::holders::Holders;
 use super::layout::{BODY, EMPTY, MapItem, NOWHERE, Pair, SMALL_MAX};
 use super::table::{MapTable, is_plain};
 use crate::function::Result;

@@ -12,16 +12,16 @@
 //!
 //! A dense block is 16 bytes of marks and 16 items of 48 bytes: key, value, previous slot, next slot.
 
+mod access_guard;
+mod access_mode;
+mod bulk;
 mod chain;
 mod grow;
-mod holders;
 mod insert;
 mod layout;
 mod order;
 mod pairs;
-mod stay;
 mod table;
-mod whole;
 
 pub(crate) use pairs::MapCursor;
 pub use pairs::{PairIter, Pairs, pairs_of};
@@ -30,11 +30,11 @@ use crate::function::{Error, ErrorKind, Result, borrowed};
 use crate::object::format::key_hash::{UNTRUSTED_CHAIN, table_size};
 use crate::value::header::{ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
+use access_guard::{Purpose, Stay};
+use access_mode::Holders;
 use grow::replace_in;
-use holders::Holders;
 use insert::insert_all;
 use layout::{ANY_CHAIN, DictKind, MapKind, Pair, SMALL_MAX};
-use stay::{Purpose, Stay};
 use table::MapTable;
 
 /// Returns the KeyError for a missing key, with upstream's text for both kinds of map.

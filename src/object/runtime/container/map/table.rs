@@ -1,10 +1,10 @@
 //! Raw access to a map: creation, lookup and iteration (OBJ-05 to OBJ-08).
 
+use super::access_guard::{Purpose, Stay};
 use super::layout::{
     BLOCK, BODY, EMPTY, HEAD, JUMPS, MapBody, MapItem, MapObj, MapOrder, NOWHERE, Pair, SMALL,
     blocks, free_data,
 };
-use super::stay::{Purpose, Stay};
 use crate::function::Result;
 use crate::object::container::lock::{LockGuard, lock, with_lock};
 use crate::object::format::key_hash;

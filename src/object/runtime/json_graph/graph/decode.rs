@@ -4,7 +4,7 @@ use super::reflected_type;
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::enum_index;
 use crate::object::reflect::column;
-use crate::object::reflect::record::{create, fields_of};
+use crate::object::reflect::field_access::{create, fields_of};
 use crate::object::walk::depth;
 use crate::object::{Array, Dict, List, Map, OBJ_18, OBJ_19, OBJ_20, Shape};
 use crate::object::{lookup_in, sequence_of};

@@ -4,7 +4,7 @@ use super::reflected_type;
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::{enum_name, enum_number};
 use crate::object::reflect::column;
-use crate::object::reflect::record::{can_create, fields_of};
+use crate::object::reflect::field_access::{can_create, fields_of};
 use crate::object::walk::depth;
 use crate::object::{Array, Dict, Map, OBJ_19};
 use crate::object::{extents_of, pairs_of, sequence_of};

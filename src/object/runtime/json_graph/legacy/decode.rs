@@ -3,7 +3,7 @@
 use crate::function::{Error, Result};
 use crate::object::format::legacy::numbers::{Number, NumberFields, float, parse, truth};
 use crate::object::format::legacy::{Container, LegacyGraph, LegacyNode};
-use crate::object::reflect::record::{can_create, create, fields_of};
+use crate::object::reflect::field_access::{can_create, create, fields_of};
 use crate::object::walk::depth;
 use crate::object::{Array, Map, OBJ_23, OBJ_27, OBJ_33, Shape, Tensor};
 use crate::rule::{Findings, Kind, Violation};

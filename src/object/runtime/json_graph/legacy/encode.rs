@@ -2,7 +2,7 @@
 
 use crate::function::{Error, Result};
 use crate::object::format::legacy::{LegacyGraph, LegacyNode, VERSION};
-use crate::object::reflect::record::{OwnField, can_create, fields_of};
+use crate::object::reflect::field_access::{OwnField, can_create, fields_of};
 use crate::object::walk::depth;
 use crate::object::walk::text::general;
 use crate::object::{Dict, OBJ_27, OBJ_33, Tensor, extents_of, pairs_of, sequence_of};

@@ -20,7 +20,7 @@ use crate::object::walk::visit::mutate::{Mutator, MutatorObj, resolve};
 use crate::object::walk::visit::paths::find_access_paths;
 use crate::object::walk::visit::rewrite;
 use crate::object::walk::visit::walk::{self, Callbacks, Links, VisitOrder};
-use crate::object::walk::visit::{Interrupt, Visitor, VisitorObj, children};
+use crate::object::walk::visit::{Interrupt, Visitor, VisitorObj, container_hooks};
 use crate::value::header::{Object, ObjectRef, Ref};
 use crate::value::types::ObjectIndex;
 use crate::value::{Any, cast, index, types};
@@ -42,7 +42,7 @@ fn stop(answer: Result) -> Result<WalkInterrupt> {
 /// Registers the types, the hooks of builtin types and the functions of this file.
 pub(super) fn register() {
     register_types();
-    children::register();
+    container_hooks::register();
     register_visits();
     register_rewrites();
     def(

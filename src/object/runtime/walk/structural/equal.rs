@@ -1,12 +1,12 @@
 //! Structural equality: compares two values in parallel and binds the variables of one to those of the other.
 
+use super::result_cache::SharedWork;
 use super::scope::{BindingScope, lock, region};
-use super::shared::SharedWork;
 use super::{described_type, structural_kind, tensor_bytes};
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::{AccessKind, AccessPath, extend, root};
 use crate::object::reflect::column;
-use crate::object::reflect::record::fields_of_both;
+use crate::object::reflect::field_access::fields_of_both;
 use crate::object::{
     Array, Tensor, big_int, extents_of, lookup_in, pair_count, pairs_of, sequence_of,
 };

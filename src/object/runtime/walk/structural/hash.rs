@@ -1,12 +1,12 @@
 //! Structural hash: equal values have equal hashes, independent of the names of bound variables.
 
+use super::result_cache::SharedWork;
 use super::scope::{BindingScope, lock, region};
-use super::shared::SharedWork;
 use super::{described_type, structural_kind, tensor_bytes};
 use crate::function::{Error, Function, Result};
 use crate::object::hash::{combine, hash_bytes};
 use crate::object::reflect::column;
-use crate::object::reflect::record::fields_of;
+use crate::object::reflect::field_access::fields_of;
 use crate::object::{Tensor, big_int, extents_of, pair_count, pairs_of, sequence_of};
 use crate::value::header::ObjectRef;
 use crate::value::types::{TypeInfo, flag};

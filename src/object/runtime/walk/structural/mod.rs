@@ -5,8 +5,8 @@
 
 mod equal;
 mod hash;
+mod result_cache;
 mod scope;
-mod shared;
 
 pub use equal::equal;
 #[cfg(feature = "frontend")]

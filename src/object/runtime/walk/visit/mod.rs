@@ -10,7 +10,7 @@
 //! Every function of a table takes the object and a value, and returns a cell that the caller owns. A visit returns None to continue, an
 //! interrupt, or an error.
 
-pub(crate) mod children;
+pub(crate) mod container_hooks;
 pub(crate) mod context;
 pub(crate) mod mutate;
 pub(crate) mod paths;
@@ -20,8 +20,8 @@ pub(crate) mod walk;
 use super::depth;
 use crate::function::{Error, ErrorKind, Function, Result, catch_panic};
 use crate::object::OBJ_34;
-use crate::object::reflect::record::fields_of;
-use crate::object::reflect::{column, native};
+use crate::object::reflect::field_access::fields_of;
+use crate::object::reflect::{column, key_hooks};
 use crate::rule::Kind;
 use crate::value::AnyPayload;
 use crate::value::header::{Header, ObjectRef, Ref, dynamic_object, static_object};
@@ -232,7 +232,7 @@ impl Visitor {
         // SAFETY: the function belongs to this visitor, and the value lives for the call.
         let answer = unsafe { visit(self.0, *value.as_raw()) };
         // SAFETY: the caller owns the result of such a function.
-        native::raise_error_object(unsafe { Any::from_raw(answer) })
+        key_hooks::raise_error_object(unsafe { Any::from_raw(answer) })
     }
 
     /// Visits a value in the way of its type: by its hook, or field by field.
@@ -245,10 +245,10 @@ impl Visitor {
                 // SAFETY: a live visitor (the contract of `from_raw`), and a value that lives for the call.
                 let answer = unsafe { hook(self.0, *value.as_raw()) };
                 // SAFETY: the caller owns the result of a hook.
-                native::raise_error_object(unsafe { Any::from_raw(answer) })
+                key_hooks::raise_error_object(unsafe { Any::from_raw(answer) })
             }
             Some(hook) if hook.type_index() == index::FUNCTION => {
-                interrupt_or_none(native::function(hook)?.call_packed(&[self.view(), value])?)
+                interrupt_or_none(key_hooks::function(hook)?.call_packed(&[self.view(), value])?)
             }
             // Another kind of attribute is an error, not a missing hook: the fields alone may not reflect the type's meaning.
             Some(_) => Err(Error::new(
@@ -300,7 +300,7 @@ const unsafe fn view_of<'a>(object: *mut Header) -> AnyView<'a> {
 
 /// Checks the result of a visiting function: None or an interrupt.
 fn interrupt_or_none(answer: Any) -> Result {
-    let answer = native::raise_error_object(answer)?;
+    let answer = key_hooks::raise_error_object(answer)?;
     if answer.is_none() || answer.type_index() == index::VISIT_INTERRUPT {
         return Ok(answer);
     }

@@ -7,8 +7,8 @@
 use super::context::attach;
 use super::{Region, blank, kind, structural_kind, view_of};
 use crate::function::{Error, ErrorKind, Function, Result};
-use crate::object::reflect::record::{OwnField, fields_of};
-use crate::object::reflect::{column, native};
+use crate::object::reflect::field_access::{OwnField, fields_of};
+use crate::object::reflect::{column, key_hooks};
 use crate::value::AnyPayload;
 use crate::value::header::{Header, ObjectRef, Ref, dynamic_object};
 use crate::value::types::{self, TypeInfo, flag};
@@ -154,7 +154,7 @@ impl Mutator {
         // SAFETY: the function belongs to this mutator, or is a hook for any; the value lives for the call.
         let answer = unsafe { function(self.0, *value.as_raw()) };
         // SAFETY: the caller owns the result of such a function.
-        native::raise_error_object(unsafe { Any::from_raw(answer) })
+        key_hooks::raise_error_object(unsafe { Any::from_raw(answer) })
     }
 
     /// Returns the replacement of a variable or a shared node, or None.
@@ -168,7 +168,7 @@ impl Mutator {
         // SAFETY: the function belongs to this mutator; the values live for the call.
         let answer = unsafe { set(self.0, *variable.as_raw(), *mapped.as_raw()) };
         // SAFETY: the caller owns the result of such a function.
-        native::raise_error_object(unsafe { Any::from_raw(answer) }).map(drop)
+        key_hooks::raise_error_object(unsafe { Any::from_raw(answer) }).map(drop)
     }
 
     /// Rewrites a value in the way of its type: by its hook, or field by field in a copy. An error records the value in its context.
@@ -201,9 +201,9 @@ impl Mutator {
                 Some(self.call(hook, value))
             }
             index::FUNCTION => Some(
-                native::function(hook)
+                key_hooks::function(hook)
                     .and_then(|hook| hook.call_packed(&[self.view(), value]))
-                    .and_then(native::raise_error_object),
+                    .and_then(key_hooks::raise_error_object),
             ),
             _ => None,
         }
@@ -292,7 +292,8 @@ fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
             "__ffi_shallow_copy__ must be an ffi.Function",
         ));
     };
-    let made = native::raise_error_object(cast::<Function>(hook)?.call_packed(&[object.into()])?)?;
+    let made =
+        key_hooks::raise_error_object(cast::<Function>(hook)?.call_packed(&[object.into()])?)?;
     match made.into_object() {
         // Fields are written into the result of the hook, so it must not be the original and must have the same type.
         Ok(copy)

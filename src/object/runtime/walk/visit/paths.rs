@@ -3,7 +3,7 @@
 use super::context::ErrorContext;
 use crate::function::Result;
 use crate::object::reflect::builtin::{AccessKind, AccessPath, extend, root as root_path};
-use crate::object::reflect::record::fields_of;
+use crate::object::reflect::field_access::fields_of;
 use crate::object::walk::depth;
 use crate::object::{Array, pairs_of, sequence_of};
 use crate::value::header::{ObjectRef, Ref};

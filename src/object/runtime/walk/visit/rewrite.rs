@@ -5,7 +5,7 @@ use super::mutate::{Mutator, MutatorObj, MutatorTable, is_same, is_unshared, res
 use super::walk::{Links, VisitOrder};
 use super::{Callback, VisitDepth, answer};
 use crate::function::{Error, ErrorKind, Result};
-use crate::object::reflect::native;
+use crate::object::reflect::key_hooks;
 use crate::object::sequence_of;
 use crate::value::Schema;
 use crate::value::header::{Object, ObjectRef, Ref};
@@ -186,7 +186,7 @@ impl Rewrite {
                 let count = if *takes_mode { 3 } else { 2 };
                 link.function
                     .call_packed(args.get(..count).unwrap_or(&args))
-                    .and_then(native::raise_error_object)
+                    .and_then(key_hooks::raise_error_object)
                     .inspect_err(|error| attach(error, value))
             }
         }
@@ -196,7 +196,7 @@ impl Rewrite {
 /// Calls the callback for a value, if there is one. An error records the value in its context.
 fn call(links: &Links, mutator: Mutator, value: AnyView<'_>) -> Option<Result> {
     let answered = links.call(value, mutator.region().kind())?;
-    let answered = answered.and_then(native::raise_error_object);
+    let answered = answered.and_then(key_hooks::raise_error_object);
     Some(answered.inspect_err(|error| attach(error, value)))
 }
 

@@ -3,7 +3,7 @@
 use super::context::attach;
 use super::{
     Callback, Interrupt, VisitDepth, Visitor, VisitorObj, VisitorTable, answer, blank,
-    interrupt_or_none, native, unexpected,
+    interrupt_or_none, key_hooks, unexpected,
 };
 use crate::function::{Error, ErrorKind, Result};
 use crate::object::{OBJ_34, sequence_of};
@@ -190,7 +190,7 @@ impl CallbackWalk {
     ) -> Result<WalkAnswer> {
         match links.call(value, visitor.region().kind()) {
             None => Ok(WalkAnswer::Advance),
-            Some(returned) => WalkAnswer::from_answer(native::raise_error_object(returned?)?),
+            Some(returned) => WalkAnswer::from_answer(key_hooks::raise_error_object(returned?)?),
         }
     }
 }
