@@ -383,9 +383,10 @@ fn is_loss(verdict: &Verdict) -> bool {
 fn verdict_without_call(case: &Case, identity: &Identity, run: &Run) -> Option<Verdict> {
     if leaves_out(identity, case) {
         let why = format!("{} has no operation `{}`", identity.name, case.op);
-        return Some(match is_foreign(case) {
-            true => Verdict::Skipped(format!("{why}, which is optional")),
-            false => Verdict::Unsupported(why),
+        return Some(if is_foreign(case) {
+            Verdict::Skipped(format!("{why}, which is optional"))
+        } else {
+            Verdict::Unsupported(why)
         });
     }
     let compiles = identity.ops.contains(&case.op)

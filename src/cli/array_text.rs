@@ -50,9 +50,10 @@ fn axis(
     let step: usize = rest.iter().product();
     let item = |at: usize| axis(rest, start + at * step, indent + 1, is_large, text);
     let is_cut = is_large && extent > 2 * EDGE;
-    let (head, tail) = match is_cut {
-        true => (EDGE, extent - EDGE),
-        false => (extent, extent),
+    let (head, tail) = if is_cut {
+        (EDGE, extent - EDGE)
+    } else {
+        (extent, extent)
     };
     let mut items: Vec<String> = (0..head).map(item).collect();
     if is_cut {

@@ -9,9 +9,10 @@ static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 /// Returns an error if stdout was closed when the program started.
 pub(crate) fn check() -> io::Result<()> {
     // Relaxed is enough, because it is written before any thread starts.
-    match WAS_CLOSED.load(Ordering::Relaxed) {
-        true => Err(io::Error::other("stdout: it is closed")),
-        false => Ok(()),
+    if WAS_CLOSED.load(Ordering::Relaxed) {
+        Err(io::Error::other("stdout: it is closed"))
+    } else {
+        Ok(())
     }
 }
 

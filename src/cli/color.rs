@@ -159,8 +159,9 @@ impl StyledWrite for TerminalText {
 /// Escapes `text`, and encloses it in the escape sequences of `style` if `paints` is true.
 pub(crate) fn in_style(style: Style, text: &str, paints: bool) -> String {
     let text = escape_text(text);
-    match paints {
-        true => format!("{style}{text}{style:#}"),
-        false => text.into_owned(),
+    if paints {
+        format!("{style}{text}{style:#}")
+    } else {
+        text.into_owned()
     }
 }

@@ -89,9 +89,10 @@ fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<E
         )));
     }
     let params = Params::open(input.bytes())?.value;
-    let encoding = match form.is_bf16 {
-        true => CacheEncoding::Bf16,
-        false => CacheEncoding::Raw,
+    let encoding = if form.is_bf16 {
+        CacheEncoding::Bf16
+    } else {
+        CacheEncoding::Raw
     };
     let newest = newest_of(index);
     // TEN-50: type names also changed among the releases that read an index of this name.

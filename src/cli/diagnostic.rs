@@ -51,9 +51,10 @@ impl DiagnosedBytes<'_> {
     pub(crate) fn unknown(&self, out: &mut dyn StyledWrite, unknown: &Violation) -> fmt::Result {
         out.styled(ODD, "not known")?;
         // The end of the payload may be known without its grammar.
-        let unread = match unknown.message().contains("its payload") {
-            true => "it was not read",
-            false => "the rest was not read",
+        let unread = if unknown.message().contains("its payload") {
+            "it was not read"
+        } else {
+            "the rest was not read"
         };
         writeln!(
             out,

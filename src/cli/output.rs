@@ -225,9 +225,10 @@ pub(crate) fn note_of(write: impl FnOnce(&mut TerminalText) -> fmt::Result) {
 pub(crate) fn escape_text(text: &str) -> Cow<'_, str> {
     let is_escaped = |letter: char| letter != '\n' && is_unseen(letter);
     // Most texts need no escapes, and are not copied.
-    match text.contains(is_escaped) {
-        true => escaped(text, is_escaped).into(),
-        false => text.into(),
+    if text.contains(is_escaped) {
+        escaped(text, is_escaped).into()
+    } else {
+        text.into()
     }
 }
 
@@ -337,9 +338,10 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
 pub(crate) fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.rewind()?;
-    match holds(file, bytes)? {
-        true => Ok(()),
-        false => Err(io::Error::other("what was written reads back differently")),
+    if holds(file, bytes)? {
+        Ok(())
+    } else {
+        Err(io::Error::other("what was written reads back differently"))
     }
 }
 

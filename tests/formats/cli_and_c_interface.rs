@@ -66,11 +66,12 @@ fn all_fronts_say_the_same_about_every_golden() {
         for (command, besides, _) in COMMANDS {
             let place = format!("{command} {name}");
             // PAY-23: a buffer has no side file.
-            let (code, reply) =
-                match side_file_of(name).is_some_and(|side| Path::new(&side).exists()) {
-                    true => from_c_file(command, name),
-                    false => from_c(command, name, &bytes),
-                };
+            let (code, reply) = if side_file_of(name).is_some_and(|side| Path::new(&side).exists())
+            {
+                from_c_file(command, name)
+            } else {
+                from_c(command, name, &bytes)
+            };
             let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
                 .args(command.split(' '))
                 .args(["--json"])

@@ -363,9 +363,10 @@ fn judge<'e>(tags: &Tags, proof: &'e Proof, boundary: u8) -> Result<Kind<'e>, St
         };
     }
     if let Some(script) = &proof.run {
-        return match root().join(script).is_file() {
-            true => Ok(Kind::Run),
-            false => Err(format!("`{script}` is no file")),
+        return if root().join(script).is_file() {
+            Ok(Kind::Run)
+        } else {
+            Err(format!("`{script}` is no file"))
         };
     }
     let mut sides = BTreeSet::new();

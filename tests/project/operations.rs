@@ -217,9 +217,10 @@ fn every_kind_stands_in_the_table_of_kinds() {
             if form.is_none() && loader.is_none() && mask.is_none() {
                 continue;
             }
-            let range = match first == last {
-                true => first.to_string(),
-                false => format!("{first} .. {last}"),
+            let range = if first == last {
+                first.to_string()
+            } else {
+                format!("{first} .. {last}")
             };
             let form = form.unwrap_or("-");
             let loader = loader.map_or("-".to_owned(), |name| format!("`{name}`"));

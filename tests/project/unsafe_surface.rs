@@ -203,9 +203,10 @@ fn write(room: &str, functions: &BTreeSet<&str>, reasons: &BTreeMap<String, Stri
     let text: String = lines.collect();
     let file = folder().join(format!("{room}.txt"));
     fs::create_dir_all(folder()).expect("the folder is made");
-    match text.is_empty() {
-        true => drop(fs::remove_file(file)),
-        false => fs::write(file, text).expect("the lines are written"),
+    if text.is_empty() {
+        drop(fs::remove_file(file))
+    } else {
+        fs::write(file, text).expect("the lines are written")
     }
 }
 

@@ -120,9 +120,10 @@ impl Column {
         server.accepted += 1;
         let own = Release::of(self.release);
         let seen = play(stream, input, &mut maker, own, patience);
-        let (code, is_gone) = match self.is_ours() {
-            true => (our_code(server), false),
-            false => real_code(server, &seen),
+        let (code, is_gone) = if self.is_ours() {
+            (our_code(server), false)
+        } else {
+            real_code(server, &seen)
         };
         let end = match code {
             _ if is_gone => End::Gone,
@@ -187,12 +188,13 @@ impl Column {
         let is_same = now.0 <= fds && now.1 <= threads && now.2 <= children && grown < 32 << 10;
         // RPC-92: an upload stays in the directory of its session, which is removed with the session.
         let is_clean = !self.outside.exists() && fs::read_dir(&self.folder).is_ok_and(is_tidy);
-        match is_same && is_clean {
-            true => Ok(held),
-            false => Err(format!(
+        if is_same && is_clean {
+            Ok(held)
+        } else {
+            Err(format!(
                 "{}: {held}; files as they should be: {is_clean}",
                 self.name
-            )),
+            ))
         }
     }
 
@@ -258,9 +260,10 @@ fn real_code(server: &mut ServerProcess, seen: &Tally) -> (Option<i32>, bool) {
         })
     };
     // Without success there is no process.
-    let code = match seen.has_begun {
-        true => ended(server),
-        false => Some(0),
+    let code = if seen.has_begun {
+        ended(server)
+    } else {
+        Some(0)
     };
     if seen.has_begun && matches!(code, None | Some(0)) {
         return (code, false);

@@ -248,9 +248,10 @@ fn rpc_84_a_release_whose_clients_are_not_served_is_no_option() {
             .expect("a process");
         let text = String::from_utf8_lossy(&server.stderr);
         assert_eq!(server.status.code(), Some(2), "{text}");
-        let why = match starts {
-            true => "there is no port",
-            false => "clients up to 0.6 have another protocol, which is not served",
+        let why = if starts {
+            "there is no port"
+        } else {
+            "clients up to 0.6 have another protocol, which is not served"
         };
         assert!(text.contains(why), "{release}: {text}");
     }

@@ -64,9 +64,10 @@ mod orphans {
     /// Creates a testee with two children, one of which keeps our pipes. On Linux it also starts a daemon, and one from a child
     /// that has ended. All four would outlive the testee. Their process ids are in the file.
     fn family(folder: &Path, then: &str) -> (String, PathBuf) {
-        let daemons = match cfg!(target_os = "linux") {
-            true => "start setsid; (start setsid)",
-            false => "start env; (start env)",
+        let daemons = if cfg!(target_os = "linux") {
+            "start setsid; (start setsid)"
+        } else {
+            "start env; (start env)"
         };
         let body = format!(
             r#"

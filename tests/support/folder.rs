@@ -10,9 +10,10 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a readable folder") {
             let path = entry.expect("a readable folder").path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => found.push(path),
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                found.push(path)
             }
         }
     }

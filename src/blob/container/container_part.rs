@@ -125,13 +125,13 @@ impl ContainerPart<'_> {
         );
         let shown = of_symbols.into_iter().chain(self.convention);
         // BLOB-62, BLOB-63: the newest convention exists in two eras, which differ in the names of functions.
-        let names = self
-            .convention
-            .is_some()
-            .then(|| match self.has_prefixed() {
-                true => Releases::from(22),
-                false => Releases::between(2, 21),
-            });
+        let names = self.convention.is_some().then(|| {
+            if self.has_prefixed() {
+                Releases::from(22)
+            } else {
+                Releases::between(2, 21)
+            }
+        });
         shown.chain(names).reduce(Releases::common)
     }
 

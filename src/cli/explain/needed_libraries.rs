@@ -35,9 +35,12 @@ pub(super) fn needed(
         let path = folders.iter().map(|folder| folder.join(name));
         path.into_iter().find(|path| path.is_file())
     };
-    let inherit = |linked: &Linkage<'_>, folders: &[PathBuf]| match linked.environment_first {
-        true => Vec::new(),
-        false => folders.to_vec(),
+    let inherit = |linked: &Linkage<'_>, folders: &[PathBuf]| {
+        if linked.environment_first {
+            Vec::new()
+        } else {
+            folders.to_vec()
+        }
     };
     let inherited = inherit(linked, &own);
     for name in &linked.libraries {

@@ -134,13 +134,12 @@ fn part_lines(out: &mut dyn StyledWrite, part: &Value, alone: bool) {
         .collect();
     prefixes.dedup();
     if let [first, rest @ ..] = prefixes.as_slice() {
-        let (names, what) = match rest.iter().any(|prefix| prefix != first) {
-            true => {
-                prefixes.sort_unstable();
-                prefixes.dedup();
-                (prefixes.join(", "), "system libraries")
-            }
-            false => ((*first).to_owned(), "system library"),
+        let (names, what) = if rest.iter().any(|prefix| prefix != first) {
+            prefixes.sort_unstable();
+            prefixes.dedup();
+            (prefixes.join(", "), "system libraries")
+        } else {
+            ((*first).to_owned(), "system library")
         };
         labelled(out, "prefix", format_args!("{names} ({what})"));
     }

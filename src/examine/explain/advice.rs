@@ -63,10 +63,7 @@ pub fn advice(file: &ContainerFile<'_>) -> Option<String> {
             ),
             None => {
                 let python = linker.python(".tar");
-                let headers = match linked.iter().any(|part| part.form == FileForm::CText) {
-                    true => " (and `-I` for the folders of TVM's headers)",
-                    false => "",
-                };
+                let headers = if linked.iter().any(|part| part.form == FileForm::CText) { " (and `-I` for the folders of TVM's headers)" } else { "" };
                 format!(
                     "it is an archive of object files or sources{machine}. Unpack it and link its members into a library first: `tar -xf FILE.tar` in an empty folder, then `{command} -o {output}` with every member{headers}.{python}"
                 )
@@ -151,9 +148,10 @@ pub fn foreign_code(file: &ContainerFile<'_>) -> Option<String> {
         FileForm::CoffObject | FileForm::PeShared => " of Windows",
         _ => "",
     };
-    let who = match is_image(part.form) {
-        true => "loader",
-        false => "linker",
+    let who = if is_image(part.form) {
+        "loader"
+    } else {
+        "linker"
     };
     Some(format!(
         "its code is for {}{system}, and the {who} of this machine ({ARCH}, {} bits, {OS}) rejects it",

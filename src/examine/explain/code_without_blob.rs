@@ -80,22 +80,20 @@ fn user(
     linked: &LinkedImage<'_>,
     only: Option<Release>,
 ) -> Account {
-    let (does, how) = match linked.registers() {
-        true => (
+    let (does, how) = if linked.registers() {
+        (
             "registers functions with a TVM runtime",
             "for what it registers: it exports no packed function",
-        ),
-        false => ("calls a TVM runtime", "and finds no packed function in it"),
+        )
+    } else {
+        ("calls a TVM runtime", "and finds no packed function in it")
     };
     let title = format!("{name}: {} that {does}", part.form.title());
     let load = |release| linked.judge(release, Load::loads(how));
     let mut account = Account::new(title, loads(only, load));
     account.remarks.push(format!(
         "It is not what a code generator of TVM writes: it {does}, and no symbol in it is one that a loader looks for. {}",
-        match linked.registers() {
-            true => "Once it is opened, its functions are found by the names that it registers (`tvm.get_global_func`), and a module of it has none. A name that is registered already makes registering it fail, unless it overrides it.",
-            false => "A module of it has no functions.",
-        }
+        if linked.registers() { "Once it is opened, its functions are found by the names that it registers (`tvm.get_global_func`), and a module of it has none. A name that is registered already makes registering it fail, unless it overrides it." } else { "A module of it has no functions." }
     ));
     account.remarks.extend(linked.remark());
     account
@@ -133,9 +131,10 @@ pub(super) fn web_module(
     linked: &LinkedImage<'_>,
     only: Option<Release>,
 ) -> Account {
-    let what = match linked.is_runtime() {
-        true => ", with a TVM runtime",
-        false => "",
+    let what = if linked.is_runtime() {
+        ", with a TVM runtime"
+    } else {
+        ""
     };
     let title = format!("{}: {}{what}", subject.name, subject.file.form.title());
     let load = |_| Load::fails("a native runtime opens no WebAssembly");

@@ -352,13 +352,10 @@ pub(super) fn system_library(
 ) -> Option<String> {
     // BLOB-51: the loader of files knows no prefixes.
     if !prefix.is_empty() {
-        let lost = match part.blobs.iter().any(|blob| blob.prefix == prefix) {
-            true => {
-                "no release finds the library binary under the prefixed name, and it loads as a bare library without imports"
-            }
-            false => {
-                "no release finds the context under the prefixed name, and functions that look others up fail"
-            }
+        let lost = if part.blobs.iter().any(|blob| blob.prefix == prefix) {
+            "no release finds the library binary under the prefixed name, and it loads as a bare library without imports"
+        } else {
+            "no release finds the context under the prefixed name, and functions that look others up fail"
         };
         let several = part.blobs.iter().any(|blob| blob.prefix != prefix);
         let several = if several {

@@ -209,13 +209,10 @@ impl<'a> LinkedImage<'a> {
     /// Returns the remark on a file in which no symbol is one of TVM.
     pub(super) fn unmarked(&self) -> &'static str {
         let is_linked = |name: &&str| name.contains("libtvm");
-        match self.linkage.libraries.iter().any(is_linked) {
-            true => {
-                "No symbol in it is one that TVM compiles; it is linked to a library of TVM: an extension, which registers functions through C++ when it is opened, or a part of TVM. Its functions are found by the names that it registers."
-            }
-            false => {
-                "It holds no TVM library: no symbol in it is one of TVM. Whatever functions it has are taken for packed ones up to 0.21."
-            }
+        if self.linkage.libraries.iter().any(is_linked) {
+            "No symbol in it is one that TVM compiles; it is linked to a library of TVM: an extension, which registers functions through C++ when it is opened, or a part of TVM. Its functions are found by the names that it registers."
+        } else {
+            "It holds no TVM library: no symbol in it is one of TVM. Whatever functions it has are taken for packed ones up to 0.21."
         }
     }
 

@@ -327,11 +327,12 @@ fn unmarked(file: &ContainerFile<'_>, release: Release) -> Load {
         .parts
         .iter()
         .any(|part| part.functions().next().is_some());
-    match has_functions && release <= Release::of(21) {
-        true => Load::unknown(
+    if has_functions && release <= Release::of(21) {
+        Load::unknown(
             "it opens it without a complaint, as a library that imports nothing, and calls any of its functions as a packed one: that is right for code of a C host that calls no runtime, and crashes for any other",
-        ),
-        false => Load::silent("it opens it without a complaint, as a library that imports nothing"),
+        )
+    } else {
+        Load::silent("it opens it without a complaint, as a library that imports nothing")
     }
 }
 

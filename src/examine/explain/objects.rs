@@ -234,9 +234,10 @@ fn number(node: &LegacyNode, release: Release) -> Option<Load> {
     let text = String::from_utf8_lossy(text).to_ascii_lowercase();
     let text = text.trim_start().trim_start_matches(['-', '+']);
     let is_special = text.starts_with("inf") || text.starts_with("nan");
-    Some(match is_value && name == "value" && !is_special {
-        true => Load::fails(message),
-        false => Load::unknown(format!("{message}, if it takes it for one")),
+    Some(if is_value && name == "value" && !is_special {
+        Load::fails(message)
+    } else {
+        Load::unknown(format!("{message}, if it takes it for one"))
     })
 }
 

@@ -120,11 +120,10 @@ impl Load {
     /// Creates the verdict for a file that a loader accepts although it breaks a rule, because the loader does not check the rule.
     pub fn unseen(broken: &Violation) -> Load {
         // GRF-43: the loader of a graph executor factory stores the text, and `default` parses it.
-        let how = match broken.rule().id().starts_with("GRF-") {
-            true => {
-                "it opens the file, and reads the graph only when it creates an executor: the graph breaks"
-            }
-            false => "it opens the file without an error, although the file breaks",
+        let how = if broken.rule().id().starts_with("GRF-") {
+            "it opens the file, and reads the graph only when it creates an executor: the graph breaks"
+        } else {
+            "it opens the file without an error, although the file breaks"
         };
         Load::silent(format!("{how} {broken}")).because(LoadCause::BrokenRule(broken.rule()))
     }

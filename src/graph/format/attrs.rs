@@ -131,14 +131,10 @@ fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
     let read = Dtype::parse(&text, LAST).ok();
     let exact = read.filter(|dtype| Dtype::parse(&dtype_text(*dtype), LAST) == Ok(*dtype));
     let dtype = exact.ok_or_else(|| {
-        let (kind, message) = match text.starts_with("custom[") {
-            // TEN-02: only the process that registered a custom type knows its code.
-            true => (
-                Kind::Unsupported,
-                format!("`{text}` is a custom type, which the program that runs the graph registers: nothing else knows it"),
-            ),
-            false => (Kind::Malformed, format!("unknown dtype `{text}`: expected a name such as `float32`, `int8` or `uint1`")),
-        };
+        let (kind, message) = if text.starts_with("custom[") { (
+            Kind::Unsupported,
+            format!("`{text}` is a custom type, which the program that runs the graph registers: nothing else knows it"),
+        ) } else { (Kind::Malformed, format!("unknown dtype `{text}`: expected a name such as `float32`, `int8` or `uint1`")) };
         GRF_17
             .broken(kind, item.offset(), message)
             .in_field("attrs.dltype")

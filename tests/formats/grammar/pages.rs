@@ -137,15 +137,17 @@ impl<'s> Example<'s> {
             }
         };
         for used in &self.reading.used {
-            match used.is_kind && matches!(self.subject.format, Format::Payload(..)) {
-                true => alike(grammar, used).for_each(&mut show),
-                false => show(used),
+            if used.is_kind && matches!(self.subject.format, Format::Payload(..)) {
+                alike(grammar, used).for_each(&mut show)
+            } else {
+                show(used)
             }
         }
         let lines: Vec<&str> = shown.iter().map(|one| one.text.as_str()).collect();
-        match lines.is_empty() {
-            true => String::new(),
-            false => format!("```grammar\n{}\n```\n\n", lines.join("\n")),
+        if lines.is_empty() {
+            String::new()
+        } else {
+            format!("```grammar\n{}\n```\n\n", lines.join("\n"))
         }
     }
 }
@@ -161,9 +163,10 @@ fn lines(text: &mut String, leaf: &Leaf, bytes: &[u8], width: usize) {
     let bytes = &bytes[leaf.bytes.clone()];
     let (sign, shown) = shown(&leaf.value, bytes);
     let all: Vec<&[u8]> = bytes.chunks(WIDTH).collect();
-    let left_out = match all.len() > LINES + 1 {
-        true => LINES - 1..all.len() - 1,
-        false => 0..0,
+    let left_out = if all.len() > LINES + 1 {
+        LINES - 1..all.len() - 1
+    } else {
+        0..0
     };
     for (index, line) in all.iter().enumerate() {
         if left_out.contains(&index) {

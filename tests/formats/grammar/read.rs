@@ -169,9 +169,10 @@ impl<'g, 'b> Reader<'g, 'b> {
                     Relation::Equal => left == right,
                     Relation::Greater => left > right,
                 };
-                match holds {
-                    true => Ok(()),
-                    false => self.fault(format!("{left} {relation:?} {right} does not hold")),
+                if holds {
+                    Ok(())
+                } else {
+                    self.fault(format!("{left} {relation:?} {right} does not hold"))
                 }
             }
             Item::Field {
@@ -301,9 +302,10 @@ impl<'g, 'b> Reader<'g, 'b> {
             }
             return Ok(());
         }
-        match is_framed {
-            true => self.first_whole(&forms),
-            false => self.first(&forms, false),
+        if is_framed {
+            self.first_whole(&forms)
+        } else {
+            self.first(&forms, false)
         }
     }
 

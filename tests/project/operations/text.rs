@@ -76,9 +76,10 @@ fn rows<'a>(object: &'a Value, forms: &mut Vec<&'a str>) -> String {
     let required = object["required"].as_array().cloned().unwrap_or_default();
     let mut text = String::new();
     for (name, form) in object["properties"].as_object().unwrap() {
-        let need = match required.contains(&json!(name)) {
-            true => "",
-            false => "optional; ",
+        let need = if required.contains(&json!(name)) {
+            ""
+        } else {
+            "optional; "
         };
         text.push_str(&row(&format!("`{name}`"), form, need, forms));
     }

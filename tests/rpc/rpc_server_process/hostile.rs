@@ -64,16 +64,17 @@ fn hostile(release: u8) -> Vec<(&'static str, Vec<u8>, Then)> {
         let (int, dtype) = (if release < 21 { 0 } else { 1 }, words(&[0x0001_2002, 0]));
         let device = words(&[1, 0]);
         let (nbytes, alignment) = (nbytes.to_le_bytes(), alignment.to_le_bytes());
-        let body = match release < 21 {
-            true => [
+        let body = if release < 21 {
+            [
                 &words(&[4, 6, 0, 0, 5])[..],
                 &device,
                 &nbytes,
                 &alignment,
                 &dtype,
             ]
-            .concat(),
-            false => [
+            .concat()
+        } else {
+            [
                 &words(&[4, 6])[..],
                 &device,
                 &words(&[int]),
@@ -83,7 +84,7 @@ fn hostile(release: u8) -> Vec<(&'static str, Vec<u8>, Then)> {
                 &words(&[5]),
                 &dtype,
             ]
-            .concat(),
+            .concat()
         };
         framed(13, &body)
     };

@@ -121,10 +121,7 @@ fn both_readers_of_json_count_the_names_of_a_chain_alike() {
         for at in (1..names.len()).rev() {
             names.swap(at, dice.below(at + 1));
         }
-        match rejected(&names) {
-            true => yes += 1,
-            false => no += 1,
-        }
+        if rejected(&names) { yes += 1 } else { no += 1 }
     }
     assert!(yes > 20 && no > 20, "{yes} and {no}");
 }

@@ -80,9 +80,10 @@ fn a_deep_copy_has_no_original_of_a_container_in_itself() {
             assert!(!originals.contains(&place(&met)), "{steps}");
         }
         // Three steps lead back to the start. From outside, they lead to the array that is the second element.
-        let again = match place(from) == place(&outside) {
-            true => sequence_of(copied.view()).unwrap()[1].clone(),
-            false => copied.clone(),
+        let again = if place(from) == place(&outside) {
+            sequence_of(copied.view()).unwrap()[1].clone()
+        } else {
+            copied.clone()
         };
         assert_eq!(place(&descend(&copied, 3)), place(&again));
         // A value that contains itself would never end.

@@ -346,9 +346,10 @@ fn numbers_of_saved_objects_are_numbers_to_their_end() {
         let good = text(node);
         assert!(verify(&good).is_ok(), "{node}");
         let at = good.find(&format!("\"{number}\"")).unwrap() as u64;
-        let at = match node.contains("Device") {
-            true => good.find("\"7\"").unwrap() as u64,
-            false => at,
+        let at = if node.contains("Device") {
+            good.find("\"7\"").unwrap() as u64
+        } else {
+            at
         };
         for wrong in [
             "12abc",

@@ -25,9 +25,10 @@ impl Testee for Modest {
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
-        match args["type"] == "u32" {
-            true => Reply::Unsupported("no words of 32 bits".into()),
-            false => BuiltinTestee.answer(op, args),
+        if args["type"] == "u32" {
+            Reply::Unsupported("no words of 32 bits".into())
+        } else {
+            BuiltinTestee.answer(op, args)
         }
     }
 }

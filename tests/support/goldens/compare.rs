@@ -78,19 +78,23 @@ fn compare_field(ours: &Span, parts: &[&Field]) -> Result<(), String> {
         return differ("other bytes");
     }
     match parts {
-        [part] if part.path == name => match agree(&ours.value, &part.value) {
-            true => Ok(()),
-            false => differ("another value"),
-        },
+        [part] if part.path == name => {
+            if agree(&ours.value, &part.value) {
+                Ok(())
+            } else {
+                differ("another value")
+            }
+        }
         // A run of one word is that word, or its only element.
         [part] if part.path == format!("{name}[0]") => Ok(()),
         [_] => differ("another name"),
         _ => {
             let is_element =
                 |(index, part): (usize, &&Field)| part.path == format!("{name}[{index}]");
-            match parts.iter().enumerate().all(is_element) {
-                true => Ok(()),
-                false => differ("other fields"),
+            if parts.iter().enumerate().all(is_element) {
+                Ok(())
+            } else {
+                differ("other fields")
             }
         }
     }

@@ -30,9 +30,10 @@ impl Parser<'_> {
             whole: text,
         };
         let name = parser.name();
-        let releases = match parser.joins("@") {
-            true => parser.releases(),
-            false => (2, 27),
+        let releases = if parser.joins("@") {
+            parser.releases()
+        } else {
+            (2, 27)
         };
         parser.needs("::=");
         let mut alternatives = vec![parser.items()];
@@ -52,9 +53,10 @@ impl Parser<'_> {
     fn releases(&mut self) -> (u8, u8) {
         let since = self.release();
         self.needs("..");
-        let until = match self.rest.starts_with("0.") {
-            true => self.release(),
-            false => 27,
+        let until = if self.rest.starts_with("0.") {
+            self.release()
+        } else {
+            27
         };
         (since, until)
     }
@@ -79,12 +81,11 @@ impl Parser<'_> {
     fn item(&mut self) -> Item {
         if self.takes("{") {
             let left = self.sum();
-            let relation = match self.takes(">") {
-                true => Relation::Greater,
-                false => {
-                    self.needs("=");
-                    Relation::Equal
-                }
+            let relation = if self.takes(">") {
+                Relation::Greater
+            } else {
+                self.needs("=");
+                Relation::Equal
             };
             let right = self.sum();
             self.needs("}");
@@ -113,16 +114,13 @@ impl Parser<'_> {
     }
 
     fn kind(&mut self) -> Kind {
-        let kind = match self.takes("(") {
-            true => {
-                let items = self.items();
-                self.needs(")");
-                Kind::Group(items)
-            }
-            false => {
-                let word = self.name();
-                self.kind_named(word)
-            }
+        let kind = if self.takes("(") {
+            let items = self.items();
+            self.needs(")");
+            Kind::Group(items)
+        } else {
+            let word = self.name();
+            self.kind_named(word)
         };
         self.times(kind)
     }
@@ -267,9 +265,10 @@ impl Parser<'_> {
         self.blanks();
         let inside = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
         let name = self.run(inside).to_owned();
-        match name.is_empty() {
-            true => self.fail("a name"),
-            false => name,
+        if name.is_empty() {
+            self.fail("a name")
+        } else {
+            name
         }
     }
 
