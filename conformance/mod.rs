@@ -1,7 +1,7 @@
 //! The conformance suite: cases as data, adapters to implementations, verdicts and reports.
 //!
 //! A [`case::Case`] is one row of `conformance/<chapter>/cases/<topic>.json`. The [`runner`] sends it to an implementation through
-//! an [`adapter::Adapter`]. [`verdict::judge`] compares the answer, [`known`] excuses known failures, and [`report`] writes the
+//! an [`adapter::Adapter`]. [`verdict::judge`] compares the answer, [`known_failures`] excuses known failures, and [`report`] writes the
 //! result.
 //!
 //! The `driver.rs` of a chapter executes its cases, once for every runtime. A driver calls C functions, either those that this

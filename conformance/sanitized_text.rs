@@ -11,7 +11,7 @@ pub(super) fn sanitize(text: &str) -> String {
     escaped(text, |letter| letter == '\n')
 }
 
-/// Returns [`plain`] text on one line.
+/// Returns [`sanitize`] text on one line.
 pub(super) fn sanitize_line(text: &str) -> String {
     escaped(text, |_| false)
 }

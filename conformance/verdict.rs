@@ -150,7 +150,7 @@ impl Verdict {
 ///
 /// A rejection passes if one was expected and everything that the testee states about it is correct: kind, rule, offset and field.
 /// If only a LIMIT is broken, a value is unsupported, because only this crate has that bound. A value passes if it is equal (see
-/// [`same`]) and the stated findings are those of the case. Stated kinds and offsets of findings are also compared. If the case
+/// [`values_equal`]) and the stated findings are those of the case. Stated kinds and offsets of findings are also compared. If the case
 /// tests a decision under `Here:`, another answer is unsupported.
 pub fn judge(case: &Case, reply: &Reply) -> Judgement {
     let mut judgement = compare(case, reply);

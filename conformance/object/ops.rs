@@ -60,7 +60,7 @@ pub(crate) const OPS: &[Op] = &[
                 _ => LegacyGraph::read,
             };
             let graph = read(source.as_bytes(), &mut findings)?;
-            // As in `one`: otherwise the rule of an earlier failure would be reported for this value.
+            // As in `answer_about_value`: otherwise the rule of an earlier failure would be reported for this value.
             drop(take_broken());
             finish(graph.value().map(|value| to_json(value.view())))
         }),

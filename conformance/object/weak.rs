@@ -33,7 +33,7 @@ impl WeakReference {
 
 impl Drop for WeakReference {
     fn drop(&mut self) {
-        // SAFETY: `of` took this reference, and it is not used after this call.
+        // SAFETY: `from_value` took this reference, and it is not used after this call.
         unsafe { dec_weak(self.0) };
     }
 }

@@ -11,7 +11,7 @@
 //! offers gets `Handler::Here`: it runs only on this crate, through the Rust interface, and other runtimes answer *unsupported*.
 //! `Handler::Partly(ours, theirs)` is for operations of which another runtime shows only a part, and `Handler::Foreign` for
 //! operations that only others execute. If only a single step is out of reach, a runtime may provide a function for it: see
-//! [`Runtime::brought`].
+//! [`Runtime::suite_function`].
 
 pub(super) mod aligned_memory;
 pub(super) mod c_call;

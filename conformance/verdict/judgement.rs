@@ -83,7 +83,7 @@ impl Judgement {
     ) -> bool {
         match (expected, actual) {
             (None, None) => true,
-            // Correct as far as it is stated. Only `held_to` fails an answer for a missing part.
+            // Correct as far as it is stated. Only `require_parts` fails an answer for a missing part.
             (Some(_), None) => {
                 self.unstated.add(part);
                 true

@@ -26,8 +26,8 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn any(bytes: &[u8]) {
-    let _ = container::foreign(bytes);
-    let _ = container::linkage(FileForm::of(bytes), bytes);
+    let _ = container::incompatibility(bytes);
+    let _ = container::linkage(FileForm::detect(bytes), bytes);
     let read = container::open(bytes);
     let strict = container::open_with(bytes, Strictness::Strict);
     let Ok(file) = read else {

@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(naive::findings(&findings, &["GRF"]), odd);
     let outputs = graph.nodes.iter().map(|node| node.call.as_ref().map_or(1, |call| call.num_outputs));
     assert!(outputs.eq(naive.outputs));
-    match Plan::of(&graph) {
+    match Plan::from_graph(&graph) {
         Ok(plan) => {
             let pools: Vec<u64> = plan.pools.iter().map(|pool| pool.bytes).collect();
             // The independent reader distinguishes texel types only by name.

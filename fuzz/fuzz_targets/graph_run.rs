@@ -45,14 +45,14 @@ fuzz_target!(|data: &[u8]| {
 
 fn run(text: &str, params: &Params<'_>) {
     let Ok(graph) = Graph::read(text, &mut Findings::default()) else { return };
-    let small = Plan::of(&graph).is_ok_and(|plan| plan.total_bytes() <= MOST);
+    let small = Plan::from_graph(&graph).is_ok_and(|plan| plan.total_bytes() <= MOST);
     let touched = graph.entries.iter().map(|entry| bytes(entry.dtype, &entry.shape)).fold(0, u64::saturating_add);
     if !small || touched > 8 * MOST || graph.nodes.len() > 1000 {
         return;
     }
     let graph = Arc::new(graph);
     // SAFETY: the bounded device keeps the rules of memory, as stated in `bounded::install`.
-    let place = unsafe { ExecutorDevice::with(Device::CPU, bounded::install()) };
+    let place = unsafe { ExecutorDevice::with_api(Device::CPU, bounded::install()) };
     let kernel = |_: &str| Ok(Some(Function::from_packed(touch)));
     let Ok(mut executor) = Executor::new(Arc::clone(&graph), &kernel, vec![place]) else { return };
     let _ = executor.load_params(params);

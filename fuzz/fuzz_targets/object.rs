@@ -28,7 +28,7 @@ fn legacy(data: &[u8]) {
         assert_eq!(again.write(None).expect("a value that was read can be written"), text);
     }
     let Ok(value) = graph.value() else { return };
-    let Ok(graph) = LegacyGraph::of(value.view(), tvmspec::object::json_graph::legacy::RELEASES.until) else { return };
+    let Ok(graph) = LegacyGraph::from_value(value.view(), tvmspec::object::json_graph::legacy::RELEASES.until) else { return };
     let text = graph.write(None).expect("a value has names that can be written");
     let again = LegacyGraph::read(&text, &mut Findings::default()).expect("a written text can be read");
     assert_eq!(graph, again);

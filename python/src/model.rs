@@ -29,7 +29,7 @@ pub(crate) fn run(
     let module = load(py, path)?.0;
     let device = device_from_text(device).map_err(|broken| errors::broken(py, &broken))?;
     let device = Device::from(device);
-    if let Some(factory) = GraphExecutorFactory::of(&module) {
+    if let Some(factory) = GraphExecutorFactory::from_module(&module) {
         return run_graph(py, factory, &module, inputs, device);
     }
     run_machine(py, &module, inputs, function, device)
@@ -43,7 +43,7 @@ fn run_graph(
     device: Device,
 ) -> PyResult<Vec<Tensor>> {
     let fail = |error: Error| errors::raised(py, &error);
-    let place = ExecutorDevice::of(device).map_err(fail)?;
+    let place = ExecutorDevice::new(device).map_err(fail)?;
     let mut executor = factory.create(module, vec![place]).map_err(fail)?;
     for (name, array) in inputs {
         let name: String = name.extract()?;
@@ -80,7 +80,7 @@ fn run_machine(
     device: Device,
 ) -> PyResult<Vec<Tensor>> {
     let fail = |error: Error| errors::raised(py, &error);
-    let machine = VirtualMachine::of(module, &[device]).map_err(fail)?;
+    let machine = VirtualMachine::from_module(module, &[device]).map_err(fail)?;
     let names = machine.parameters(function).map_err(fail)?;
     let mut values = Vec::with_capacity(names.len());
     for name in &names {

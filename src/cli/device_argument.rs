@@ -43,7 +43,7 @@ impl Places {
         })
     }
 
-    /// Like [`Places::of`], if a device of a server is among them.
+    /// Like [`Places::resolve`], if a device of a server is among them.
     #[cfg(feature = "rpc")]
     fn resolve_remote<T: AsRef<str>>(texts: &[T]) -> Result<Places, CliError> {
         // If a device of this process is among them, its text does not parse.

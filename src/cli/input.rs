@@ -1,6 +1,6 @@
 //! Input files of the subcommands: mapped, read, or taken from stdin; never executed.
 //!
-//! [`Input`] is for the file of a command, which may be a pipe or stdin. [`regular`] and [`read`] are for files that other files or
+//! [`Input`] is for the file of a command, which may be a pipe or stdin. [`open_regular_file`] and [`read`] are for files that other files or
 //! options name, which must have an end. Messages about unknown names suggest the most similar known name.
 
 use super::CliError;

@@ -39,7 +39,7 @@ impl LibraryChoice<'_> {
         }
     }
 
-    /// Like [`LibraryChoice::partial`], for work that needs all of it: if a rule is broken, the command prints the place and fails.
+    /// Like [`LibraryChoice::with_partial_blob`], for work that needs all of it: if a rule is broken, the command prints the place and fails.
     pub(crate) fn with_valid_blob(
         self,
         work: impl FnOnce(&Input, &Unit<'_>, Blob<'_>, &Findings) -> Result<Exit, CliError>,

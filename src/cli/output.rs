@@ -232,7 +232,7 @@ pub(crate) fn escape_text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Like [`plain`], for a name within a line. Line ends are escaped too, because a name with one could imitate a line of this program.
+/// Like [`escape_text`], for a name within a line. Line ends are escaped too, because a name with one could imitate a line of this program.
 pub(crate) fn escape_line(text: &str) -> String {
     escaped(text, is_unseen)
 }

@@ -51,7 +51,7 @@ impl Plain {
 
 /// Calls an `F` of size 0 with converted arguments, as the body of a [`Code`].
 fn invoke_plain<P, F: TypedFn<P>>(name: Option<&'static str>, args: &[AnyView<'_>]) -> Result {
-    // SAFETY: `Code::of` uses this only with an `F` of size 0, and has prevented its drop.
+    // SAFETY: `Code::from_body` uses this only with an `F` of size 0, and has prevented its drop.
     let body = unsafe { std::ptr::NonNull::<F>::dangling().as_ref() };
     body.invoke(name, args)
 }

@@ -51,11 +51,11 @@ const _: () = assert!(size_of::<ErrorObj>() == 96);
 
 static_object!(ErrorObj, index::ERROR);
 
-// SAFETY: only backtrace and context change. For errors of this library they change under `changes`. A backtrace of another library's error
-// is updated and read here under `updates`; the ABI makes that library responsible for its own accesses.
+// SAFETY: only backtrace and context change. For errors of this library they change under `lock_changes`. A backtrace of another library's error
+// is updated and read here under `lock_backtraces`; the ABI makes that library responsible for its own accesses.
 unsafe impl Send for ErrorObj {}
-// SAFETY: only backtrace and context change. For errors of this library they change under `changes`. A backtrace of another library's error
-// is updated and read here under `updates`; the ABI makes that library responsible for its own accesses.
+// SAFETY: only backtrace and context change. For errors of this library they change under `lock_changes`. A backtrace of another library's error
+// is updated and read here under `lock_backtraces`; the ABI makes that library responsible for its own accesses.
 unsafe impl Sync for ErrorObj {}
 
 /// An error of this library: the public part, and the memory of its texts.
@@ -147,7 +147,7 @@ pub(super) fn lock_changes() -> MutexGuard<'static, ()> {
 }
 
 /// Locks the backtraces of errors of all libraries, for changing and reading. Needed because another library may not lock. Locked
-/// before [`changes`], which errors of this library lock themselves.
+/// before [`lock_changes`], which errors of this library lock themselves.
 pub(super) fn lock_backtraces() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
@@ -171,7 +171,7 @@ unsafe extern "C-unwind" fn update_backtrace(
     let added = added.map(|added| unsafe { added.as_slice() }.to_vec());
     // SAFETY: this function is only set in errors of this library, and is called with the error itself.
     let error = unsafe { &*error };
-    // SAFETY: every access to the backtrace of such an error holds the lock `changes`, like this one.
+    // SAFETY: every access to the backtrace of such an error holds the lock of `lock_changes`, like this one.
     let backtrace = unsafe { &mut *error.backtrace.get() };
     if mode == 0 {
         backtrace.clear();

@@ -85,7 +85,7 @@ pub(crate) fn release() {
     // Emptied before the release, because the destructor of an object runs code of the interpreter, which may call this function again.
     let held = HELD.replace(null_mut());
     if !held.is_null() {
-        // SAFETY: `hold` counted it, and nothing else releases that reference.
+        // SAFETY: `store_error` counted it, and nothing else releases that reference.
         unsafe { count(&DEC_REF, held) };
     }
 }

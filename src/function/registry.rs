@@ -277,7 +277,7 @@ pub(crate) fn define(name: &'static str, code: Code) {
     let _ = enter_safely(name, function, Claim::New, signed(code.signature));
 }
 
-/// Like [`plain`], with the metadata of known types.
+/// Like [`plain_details`], with the metadata of known types.
 fn signed(signature: &Signature) -> Details {
     Details {
         metadata: signature_json(&signature.typed()),

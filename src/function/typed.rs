@@ -89,7 +89,7 @@ impl Signature {
         }
     }
 
-    /// Returns whether [`Signature::settle`] has any effect. It has one if a parameter is borrowed, or if one of several arguments
+    /// Returns whether [`Signature::call_converted`] has any effect. It has one if a parameter is borrowed, or if one of several arguments
     /// could be taken before another is rejected.
     pub(super) const fn may_convert(&self) -> bool {
         match self.params {
@@ -135,7 +135,7 @@ impl Signature {
         })
     }
 
-    /// Does the work of [`Signature::settle`] if an argument is converted or rejected. One copy for all functions.
+    /// Does the work of [`Signature::call_converted`] if an argument is converted or rejected. One copy for all functions.
     #[cold]
     #[inline(never)]
     pub(super) fn convert_and_call(

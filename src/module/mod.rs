@@ -2,7 +2,7 @@
 //!
 //! | topic | place | rules |
 //! |---|---|---|
-//! | names that a library and its loader share | [`names`] | MOD-01 to MOD-05 |
+//! | names that a library and its loader share | [`symbol_names`] | MOD-01 to MOD-05 |
 //! | an opened library and the bounds of its data | `dso` | MOD-01, MOD-05, MOD-18, MOD-26 |
 //! | C++ modules in the same process | `cxx` | MOD-10, MOD-15 |
 //! | the system library | `system` | MOD-16, MOD-17 |
@@ -11,7 +11,7 @@
 //! | loading | [`load`], [`register_loader`] | MOD-06, MOD-07, MOD-11, MOD-18 |
 //! | constants | kinds `const_loader` and `metadata` | MOD-19 |
 //! | parallel launch and barrier | [`parallel`] | MOD-20, MOD-21, MOD-24 |
-//! | static initialisation | [`once`] | MOD-22 |
+//! | static initialisation | [`run_once`] | MOD-22 |
 //! | workspace | `workspace` | MOD-23 |
 //! | lists of values | `any_list` | MOD-27 |
 //!

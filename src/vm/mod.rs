@@ -24,7 +24,7 @@
 //! # let x = tvmspec::value::Any::none();
 //! // SAFETY: the model is trusted code.
 //! let model = unsafe { tvmspec::module::load("model.so") }?;
-//! let vm = tvmspec::vm::VirtualMachine::of(&model, &[tvmspec::device::Device::CPU])?;
+//! let vm = tvmspec::vm::VirtualMachine::from_module(&model, &[tvmspec::device::Device::CPU])?;
 //! let y = vm.call("main", (x,))?;
 //! # Ok(()) }
 //! ```

@@ -89,7 +89,7 @@ impl<'a> Cursor<'a> {
 
     /// Returns the absolute offset of the next byte.
     pub fn offset(&self) -> u64 {
-        // Saturates, because `at` accepts any base, and the offset is only used in messages.
+        // Saturates, because `with_base` accepts any base, and the offset is only used in messages.
         self.base.saturating_add(self.position as u64)
     }
 

@@ -242,7 +242,7 @@ unsafe extern "C" fn create(
     out: *mut RawHandle,
 ) -> c_int {
     let callback = Box::into_raw(Box::new(Callback { body, this, finish }));
-    // SAFETY: `run` and `end` are made for a callback, and `out` is an out pointer.
+    // SAFETY: `run` and `free_callback` are made for a callback, and `out` is an out pointer.
     match unsafe { (functions().create)(callback.cast(), run, Some(free_callback), out) } {
         0 => 0,
         _ => fail(),
@@ -256,7 +256,7 @@ unsafe extern "C" fn run(
     count: c_int,
     out: *mut RawAny,
 ) -> c_int {
-    // SAFETY: made by `create`, and alive until `end`.
+    // SAFETY: made by `create`, and alive until `free_callback`.
     let callback = unsafe { &*this.cast::<Callback>() };
     let number = usize::try_from(count).unwrap_or(0);
     let (mut values, mut codes): (Vec<_>, Vec<_>) = (0..number)

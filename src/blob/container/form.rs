@@ -3,7 +3,7 @@
 use crate::blob::detect::word;
 use std::fmt;
 
-/// The form of a file. [`FileForm::of`] gives every file a form, [`FileForm::Unknown`] if no other fits.
+/// The form of a file. [`FileForm::detect`] gives every file a form, [`FileForm::Unknown`] if no other fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileForm {

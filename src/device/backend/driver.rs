@@ -106,7 +106,7 @@ pub(crate) trait Driver: Sized + 'static {
     ///
     /// # Safety
     ///
-    /// As for [`Driver::within`] and [`Driver::sync`].
+    /// As for [`Driver::copy_within_device`] and [`Driver::sync`].
     unsafe fn copy_across_devices(
         (source, from): (&Self::Opened, SpacePart<Self>),
         (target, to): (&Self::Opened, SpacePart<Self>),

@@ -72,7 +72,7 @@ pub(super) enum Work {
 /// The contents of a host source when the copy was queued, to check whether it changed before the copy ran. `None` for a device source.
 pub(super) struct Snapshot(Option<Vec<u8>>);
 
-/// The key of a queue: the index of its device and its stream ([`own`]).
+/// The key of a queue: the index of its device and its stream ([`queue_stream`]).
 type QueueKey = (i32, Stream);
 
 /// The mutable state of the simulated device, which one lock protects.

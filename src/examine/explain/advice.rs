@@ -135,7 +135,7 @@ pub(super) fn mixed_machines(file: &ContainerFile<'_>) -> Option<String> {
 }
 
 /// Returns the reason why this machine cannot link an object file or an archive: its code is for another machine or system. Returns
-/// `None` for code of this machine, for source, and for an image, whose header [`foreign`](crate::blob::container::foreign) checks.
+/// `None` for code of this machine, for source, and for an image, whose header [`incompatibility`](crate::blob::container::incompatibility) checks.
 pub fn foreign_code(file: &ContainerFile<'_>) -> Option<String> {
     if is_image(file.form) {
         return None;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// A graph. [`Graph::read`] checks it against every rule of its format.
 ///
-/// A graph that is built member by member is not checked. [`Plan::of`](super::Plan::of) and the executor then check the rules that
+/// A graph that is built member by member is not checked. [`Plan::from_graph`](super::Plan::from_graph) and the executor then check the rules that
 /// they rely on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {

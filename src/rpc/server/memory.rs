@@ -268,7 +268,7 @@ impl SessionMemory {
         nbytes: u64,
     ) -> Result<CopyContent> {
         let place = self.check_span(data, device, offset, nbytes, false)?;
-        // At most the size of the allocation, as `place` has checked.
+        // At most the size of the allocation, as `check_span` has checked.
         let nbytes = size_of_host(nbytes);
         if device.kind == Device::CPU.kind {
             if nbytes == 0 {
@@ -282,7 +282,7 @@ impl SessionMemory {
             space: Space(bytes.as_mut_ptr().cast()),
             offset: 0,
         };
-        // SAFETY: `place` has the bytes, and so has `bytes`, which lives until the copy is done.
+        // SAFETY: `check_span` has the bytes, and so has `bytes`, which lives until the copy is done.
         unsafe { copy((place, device), (host, Device::CPU), nbytes, device) }?;
         Ok(CopyContent::Owned(bytes))
     }
@@ -294,7 +294,7 @@ impl SessionMemory {
             space: Space::host(bytes.as_ptr()),
             offset: 0,
         };
-        // SAFETY: `place` has as many bytes as `bytes`, which lives until the copy is done.
+        // SAFETY: `check_span` has as many bytes as `bytes`, which lives until the copy is done.
         unsafe { copy((host, Device::CPU), (place, device), bytes.len(), device) }
     }
 

@@ -85,7 +85,7 @@ impl Column {
     pub fn value(&self, type_index: i32) -> Option<AnyView<'static>> {
         let at = usize::try_from(type_index).ok()?;
         let cell = self.cells().get(at)?;
-        // SAFETY: None or a complete value, which `put` keeps forever.
+        // SAFETY: None or a complete value, which `set_attribute` keeps forever.
         let view = unsafe { AnyView::from_raw(cell.read()) };
         (!view.is_none()).then_some(view)
     }

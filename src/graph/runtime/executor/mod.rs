@@ -60,7 +60,7 @@ impl Executor {
     ///
     /// Returns GRF-09 to GRF-12 and GRF-15 for an inconsistent graph that was built member by member. Returns GRF-30 without a device,
     /// GRF-31 with the names of all functions that `kernels` does not have, and GRF-36 for a copy between different sizes. Returns
-    /// GRF-23 and the errors of the device if it has no memory of that size or scope. Also returns the errors of [`Plan::of`] and of
+    /// GRF-23 and the errors of the device if it has no memory of that size or scope. Also returns the errors of [`Plan::from_graph`] and of
     /// `kernels`.
     pub fn new(
         graph: Arc<Graph>,

@@ -102,7 +102,7 @@ impl<T> TypeDescription<T> {
             total_size: size as i32,
             structural_kind,
         };
-        // SAFETY: no documentation; `whole` passes a creator of this very type; the size is that of the Rust type or, for an abstract one,
+        // SAFETY: no documentation; `creatable` passes a creator of this very type; the size is that of the Rust type or, for an abstract one,
         // of the common beginning of all its objects.
         let _ = unsafe { types::set_metadata(self.type_index, metadata) };
     }

@@ -1,6 +1,6 @@
 //! Reflection: descriptions of fields, methods and hooks of types, and the creation, reading and changing of objects through them (OBJ-15).
 //! The table of types itself is in the chapter `value` (VAL-14, VAL-15). [`describe`] fills it for Rust types, [`column`] names the
-//! attributes that are read here, and [`native`] calls hooks that are C functions. [`record`] reads and writes fields, [`storage`] knows
+//! attributes that are read here, and [`key_hooks`] calls hooks that are C functions. [`field_access`] reads and writes fields, [`storage`] knows
 //! their memory layout, and [`construct`] creates whole objects. [`builtin`] registers the types and functions of this library. [`env`] and
 //! [`opaque`] store objects that a frontend such as Python provides.
 

@@ -179,12 +179,12 @@ pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|(name, _)| *name).collect()
 }
 
-/// The builtins as functions. [`Builtin::of`] recognizes them by their addresses.
+/// The builtins as functions. [`Builtin::from_function`] recognizes them by their addresses.
 static INSTALLED: OnceLock<Vec<(Function, Builtin)>> = OnceLock::new();
 
 /// Puts the builtins into the registry, once, under names that it does not have yet.
 pub(super) fn provide() {
-    // Once for the process, because `Builtin::of` recognizes these functions by their addresses.
+    // Once for the process, because `Builtin::from_function` recognizes these functions by their addresses.
     INSTALLED.get_or_init(|| {
         ALL.iter()
             .map(|(name, builtin)| {
@@ -196,7 +196,7 @@ pub(super) fn provide() {
                         Function::from_packed(move |args| with_machine(args, body))
                     }
                 };
-                // VM-11: a function that another library registered first remains. VM-11 finds it, and `Builtin::of` does not
+                // VM-11: a function that another library registered first remains. VM-11 finds it, and `Builtin::from_function` does not
                 // recognize it.
                 registry::provide(name, function.clone());
                 (function, *builtin)

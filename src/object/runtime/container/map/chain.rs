@@ -79,10 +79,10 @@ impl MapTable {
         Ok(KeyPosition::Behind(slot))
     }
 
-    /// Like [`MapTable::place`], for a key that is not in the map. Compares nothing, and allows a chain of any length.
+    /// Like [`MapTable::find_position`], for a key that is not in the map. Compares nothing, and allows a chain of any length.
     ///
     /// # Safety
-    /// As for [`MapTable::place`].
+    /// As for [`MapTable::find_position`].
     #[inline]
     pub(super) unsafe fn find_new_position(self, home: u64) -> Result<KeyPosition> {
         // SAFETY: a home is a slot of this dense map (OBJ-07).
@@ -135,7 +135,7 @@ impl MapTable {
                 unsafe { self.set_jump(last, jump) };
                 Some((free, BODY))
             }
-            // SAFETY: `place` found the first slot in the body of a chain of this map, and the second one before it.
+            // SAFETY: `find_position` found the first slot in the body of a chain of this map, and the second one before it.
             KeyPosition::Intruder { home, before } => unsafe { self.move_intruder(home, before) },
         }
     }

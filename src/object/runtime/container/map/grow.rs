@@ -128,7 +128,7 @@ impl MapTable {
         Ok(Some(larger))
     }
 
-    /// Like [`MapTable::moved`], but copies the pairs, for maps that keep theirs.
+    /// Like [`MapTable::move_pairs_to_new`], but copies the pairs, for maps that keep theirs.
     pub(super) fn copy_pairs_to_new(self, slots: u64, shift: u32) -> Result<MapTable> {
         let mut copy = MapTable::dense(self.type_index(), slots, shift);
         let mut at = self.first();

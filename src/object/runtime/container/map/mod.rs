@@ -323,7 +323,7 @@ impl Dict {
         self.put_slowly(longest, &mut fresh)
     }
 
-    /// Handles the cases of [`Dict::put`] that run hooks or replace the table.
+    /// Handles the cases of [`Dict::set_bounded`] that run hooks or replace the table.
     #[inline(never)]
     fn put_slowly(&self, longest: u64, fresh: &mut Pair) -> Result<()> {
         let table = self.table();

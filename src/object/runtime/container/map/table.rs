@@ -41,7 +41,7 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
 ///
 /// Invariant: the clauses of [`MapTable::of`] hold for every copy. Therefore methods that read are safe, and methods that change or free
 /// the map, or take a position, are `unsafe`. *Exclusive access* to a map means that it is fresh, a [`Map`](super::Map) with one reference,
-/// or a [`Dict`](super::Dict) that this thread has locked ([`MapTable::settled`]).
+/// or a [`Dict`](super::Dict) that this thread has locked ([`MapTable::run_locked`]).
 #[derive(Clone, Copy)]
 pub(super) struct MapTable(*mut MapObj);
 
@@ -52,7 +52,7 @@ impl MapTable {
     /// * `map` is a map as specified by OBJ-05 to OBJ-07, and lives for as long as the result and its copies are used.
     /// * Nothing else changes it while one of them reads it. Either it is a [`Map`](super::Map), which nothing changes while others hold
     ///   it, or the caller stays at the [`Dict`](super::Dict) or has locked it. [`MapTable::look_up`], [`MapTable::insert_at_once`] and
-    ///   [`MapTable::settled`] are exceptions, because they lock or stay themselves.
+    ///   [`MapTable::run_locked`] are exceptions, because they lock or stay themselves.
     #[inline]
     pub(super) const unsafe fn of(map: *mut MapObj) -> MapTable {
         MapTable(map)
@@ -215,7 +215,7 @@ impl MapTable {
             if any_equal(key, unsafe { self.key_of(slot) })? {
                 return Ok(Some(slot));
             }
-            // SAFETY: a slot of this dense map: a home, or a result of `after`.
+            // SAFETY: a slot of this dense map: a home, or a result of `next_in_chain`.
             match self.next_in_chain(slot, unsafe { self.mark_of(slot) }) {
                 Some(next) => slot = next,
                 None => return Ok(None),
