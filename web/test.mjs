@@ -28,7 +28,7 @@ const FILES = [
   { file: "golden/vm/mlp.so", tabs: { graph: "relu", code: "vm.builtin.alloc_storage", tensors: "[8, 16]", releases: "0.23 and later" }, head: "ELF shared object" },
   { file: "golden/graph/models/v0.8/resnet8.params", tabs: { tensors: "smallest, mean, largest", bytes: "TEN-" }, head: "parameter file" },
   { file: "golden/graph/tvmc-package-0.19.tar", tabs: { releases: "silently wrong", bytes: "0x0" }, head: "it is a package of tvmc" },
-  { file: "golden/blob/tree-twice.bin", tabs: { bytes: "This byte breaks BLOB-07", rules: "The import tree occurs once" }, head: "Breaks BLOB-07" },
+  { file: "golden/blob/tree-twice.bin", tabs: { bytes: "[BLOB-07]", rules: "The import tree occurs once" }, head: "Breaks BLOB-07" },
   { file: "golden/object/map.json", tabs: { bytes: "0x0" }, head: "saved objects" },
   { file: ["golden/rpc/full-0.27.client.bin", "golden/rpc/full-0.27.server.bin"], tabs: { messages: "Spoken as in tvm" }, head: "RPC connection" },
 ];

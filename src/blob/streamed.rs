@@ -3,7 +3,7 @@
 //! A payload ends at the end of its kind's grammar (BLOB-05). Reading one module therefore requires reading all modules before it, and
 //! an unknown kind ends the reading (BLOB-06). A payload that is read to a wrong end leads to an invalid key.
 
-use super::unknown_kinds::{ForeignReading, tree_at_end};
+use super::unknown_kinds::{ForeignReading, mark_unknown_kind, tree_at_end};
 use super::{
     BLOB_03, BLOB_04, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
     IMPORT_TREE, LIBRARY, LibraryModule, StoredModule, check_kind,
@@ -114,7 +114,8 @@ pub(super) fn read_entry<'a>(
             "nothing is known of kind `{kind}`: layout {} has no payload lengths, so its end cannot be found",
             blob.layout
         );
-        return Err(key.broken(BLOB_06, Kind::UnknownKind, message));
+        let broken = key.broken(BLOB_06, Kind::UnknownKind, message);
+        return Err(mark_unknown_kind(broken, kind));
     }
     // BLOB-05: the payload is kept as bytes, so that an unchanged blob is written back byte for byte.
     let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);

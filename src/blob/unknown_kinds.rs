@@ -8,7 +8,7 @@ use super::{BLOB_06, Blob, IMPORT_TREE, LIBRARY, StoredModule};
 use crate::import_tree::ImportTree;
 use crate::payload::{self, KindInfo, Payload};
 use crate::release::Layout;
-use crate::rule::{Findings, Kind, Violation};
+use crate::rule::{Detail, Findings, Kind, Violation};
 use crate::wire::Cursor;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -22,8 +22,16 @@ const TRIALS: usize = 64;
 /// Returns whether reading stopped at a kind that no release has but a vendor may have (BLOB-06). Then no fault is known, but nothing
 /// after the kind was read. Returns `false` for a text that cannot be the name of a kind, because the file is then damaged.
 pub fn is_unknown_kind(broken: &Violation) -> bool {
-    let kind = broken.message().split('`').nth(1);
-    broken.rule() == BLOB_06 && kind.is_some_and(is_name)
+    broken.detail() == Some(Detail::VendorKind)
+}
+
+/// Marks a violation of BLOB-06 for [`is_unknown_kind`] if `kind` could be the name of a kind.
+pub(super) fn mark_unknown_kind(broken: Violation, kind: &str) -> Violation {
+    if is_name(kind) {
+        broken.with_detail(Detail::VendorKind)
+    } else {
+        broken
+    }
 }
 
 /// Returns whether `kind` could be the name of a kind.
@@ -137,7 +145,8 @@ impl<'k> ForeignReading<'k> {
             Kind::UnknownKind,
             start,
             format!("no release has kind `{kind}`: {how}, which is a guess; if it is right, or the kind stores what a known one does, state that: --grammar {kind}=KNOWN"),
-        )?;
+        )
+        .map_err(|broken| mark_unknown_kind(broken, kind))?;
         let length = end.offset().saturating_sub(start);
         body.take(length, "payload", BLOB_06)?;
         Ok(true)
@@ -170,12 +179,14 @@ impl<'k> ForeignReading<'k> {
         } else {
             "the grammar of its payload is not known"
         };
-        findings.note(
-            BLOB_06,
-            Kind::UnknownKind,
-            start,
-            format!("no release has kind `{kind}`: {how}"),
-        )
+        findings
+            .note(
+                BLOB_06,
+                Kind::UnknownKind,
+                start,
+                format!("no release has kind `{kind}`: {how}"),
+            )
+            .map_err(|broken| mark_unknown_kind(broken, kind))
     }
 
     /// Reads the payload as that of a JSON runtime and returns the cursor after it, if all entries after it can be read.

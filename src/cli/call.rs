@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container::FileForm;
+use tvmspec::blob::rules::BLOB_06;
 use tvmspec::conformance::adapter::program_command;
 use tvmspec::device::Device;
 use tvmspec::examine::NotExaminable;
@@ -205,13 +206,13 @@ pub(super) fn load_error(path: &Path, failed: &tvmspec::function::Error) -> CliE
         return CliError::Message(hint);
     }
     let reason = failed.reason();
-    match reason.strip_prefix("BLOB-06: ") {
-        Some(why) => CliError::Message(format!(
-            "{}: {why}. `tvmspec inspect` shows what can be read of it; a runtime with a loader of that kind runs it (BLOB-06)",
+    CliError::Message(match failed.violation() {
+        Some(broken) if broken.rule() == BLOB_06 => format!(
+            "{}: {reason}. `tvmspec inspect` shows what can be read of it, and a runtime with a loader of that kind runs it",
             output::file_name(path)
-        )),
-        None => CliError::Message(reason),
-    }
+        ),
+        _ => reason,
+    })
 }
 
 /// Returns the reason why the file at `path` cannot be loaded, and what to do. Returns `None` if it has the form of a library, or if it

@@ -84,7 +84,7 @@ fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<E
     let mut findings = found.findings.iter();
     if form.written_by.is_none() && findings.any(|finding| finding.what.rule == TEN_02) {
         return Err(CliError::new(format!(
-            "{} is not converted: state the release that wrote it, --written-by 0.19 for example, which says what its type codes mean (TEN-02)",
+            "{} is not converted: state the release that wrote it, --written-by 0.19 for example, which says what its type codes mean [TEN-02]",
             input.line()
         )));
     }

@@ -1,7 +1,7 @@
 //! The text form of broken rules and oddities.
 //!
 //! ```text
-//! error TREE-03: row 1 ends at 1, before its start 2
+//! error: row 1 ends at 1, before its start 2 [TREE-03]
 //!   model.so, symbol __tvm_ffi__library_bin, byte 0x20 (indptr[2])
 //!     0018  02 00 00 00 00 00 00 00   indptr[1] = 2
 //!     0020  01 00 00 00 00 00 00 00   indptr[2] = 1  <-
@@ -37,8 +37,13 @@ pub(crate) struct DiagnosedBytes<'a> {
 impl DiagnosedBytes<'_> {
     /// Writes the broken rule, the place, and why it matters.
     pub(crate) fn violation(&self, out: &mut dyn StyledWrite, broken: &Violation) -> fmt::Result {
-        out.styled(BAD, &format!("error {}", broken.rule()))?;
-        writeln!(out, ": {}", escape_line(broken.message()))?;
+        out.styled(BAD, "error")?;
+        writeln!(
+            out,
+            ": {} [{}]",
+            escape_line(broken.message()),
+            broken.rule()
+        )?;
         match broken.offset() {
             Some(offset) => self.location(out, offset, broken.field())?,
             // The rule is about the file as a whole, or about a value that was never stored as bytes.
@@ -47,18 +52,12 @@ impl DiagnosedBytes<'_> {
         explain(out, broken.rule())
     }
 
-    /// Writes that the kind of a module is unknown, so that its payload or everything after it was not read (BLOB-06).
+    /// Writes that the kind of a module is unknown, so that nothing after it was read (BLOB-06).
     pub(crate) fn unknown(&self, out: &mut dyn StyledWrite, unknown: &Violation) -> fmt::Result {
         out.styled(ODD, "not known")?;
-        // The end of the payload may be known without its grammar.
-        let unread = if unknown.message().contains("its payload") {
-            "it was not read"
-        } else {
-            "the rest was not read"
-        };
         writeln!(
             out,
-            ": {}; {unread}. If the kind stores what a known one does, state it: --grammar KIND=KNOWN ({})",
+            ": {}; the rest was not read. If the kind stores what a known one does, state it: --grammar KIND=KNOWN [{}]",
             escape_line(unknown.message()),
             unknown.rule()
         )?;
@@ -80,8 +79,13 @@ impl DiagnosedBytes<'_> {
 
     /// Writes the oddity in the same form as a violation.
     pub(crate) fn finding(&self, out: &mut dyn StyledWrite, finding: &Finding) -> fmt::Result {
-        out.styled(ODD, &format!("finding {}", finding.rule))?;
-        writeln!(out, ": {}", escape_line(&finding.message))?;
+        out.styled(ODD, "finding")?;
+        writeln!(
+            out,
+            ": {} [{}]",
+            escape_line(&finding.message),
+            finding.rule
+        )?;
         self.location(out, finding.offset, "")?;
         explain(out, finding.rule)
     }

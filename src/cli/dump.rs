@@ -103,8 +103,8 @@ fn write_out(
         .map(|finding| Mark {
             offset: finding.offset,
             style: ODD,
-            head: format!("{} finding:", finding.rule),
-            text: finding.message.clone(),
+            head: "finding:",
+            text: format!("{} [{}]", finding.message, finding.rule),
         })
         .collect();
     if let Some(broken) = &reading.broken {
@@ -112,8 +112,8 @@ fn write_out(
             // A value that was never stored as bytes has no offset, and is shown at the start.
             offset: broken.offset().unwrap_or(0),
             style: BAD,
-            head: format!("{} broken:", broken.rule()),
-            text: broken.message().to_owned(),
+            head: "broken:",
+            text: format!("{} [{}]", broken.message(), broken.rule()),
         });
     }
     marks.sort_by_key(|mark| mark.offset);

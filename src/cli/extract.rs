@@ -64,7 +64,9 @@ pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
 fn extract(args: &ExtractArgs, input: &Input, partial: &PartialBlob<'_>) -> Result<Exit, CliError> {
     let modules = &partial.blob.modules;
     let (index, module) = find(&args.module, modules).map_err(|message| match &partial.broken {
-        Some(broken) => CliError::new(format!("{message}; reading stopped at {broken}")),
+        Some(broken) => CliError::new(format!(
+            "{message}; reading stopped at a broken rule: {broken}"
+        )),
         None => CliError::new(message),
     })?;
     let Some(module) = module.stored() else {

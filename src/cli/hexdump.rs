@@ -39,9 +39,9 @@ pub(crate) struct Mark {
     pub(crate) offset: u64,
     /// Style of `head`.
     pub(crate) style: Style,
-    /// The rule and its state: `TREE-03 broken:`.
-    pub(crate) head: String,
-    /// The message: `row 1 ends at 1, before its start 2`.
+    /// The sort of the remark: `broken:`, `finding:`.
+    pub(crate) head: &'static str,
+    /// The message and the rule: `row 1 ends at 1, before its start 2 [TREE-03]`.
     pub(crate) text: String,
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn warn_of_left_out(unit: &Unit<'_>, findings: &Findings, kept: &Payl
     let lost: Vec<&Finding> = findings.as_slice().iter().filter(lost).collect();
     for finding in lost.iter().take(MOST) {
         output::warning(format_args!(
-            "{}, byte {:#x}: {}; they are left out ({})",
+            "{}, byte {:#x}: {}; they are left out [{}]",
             escape_line(&unit.name),
             finding.offset,
             escape_line(&finding.message),

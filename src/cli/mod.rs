@@ -356,7 +356,7 @@ impl CliError {
         CliError::Message(output::escape_line(&message.to_string()))
     }
 
-    /// Creates an error with the reason of a failure in the library, which starts with the broken rule.
+    /// Creates an error with the reason of a failure in the library, which ends with the broken rule.
     pub(crate) fn from_library_error(error: tvmspec::function::Error) -> CliError {
         CliError::Message(error.reason())
     }

@@ -106,7 +106,7 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
     let blob = manifest.into_blob().map_err(|error| {
         let hint = match error.broken().map(Violation::rule) {
             // TREE-25: the graph has no cycle, and only the order of the release rejects it.
-            Some(TREE_25) => "; `--order topological` stores it so that every loader accepts it",
+            Some(TREE_25) => ". `--order topological` stores it so that every loader accepts it",
             _ => "",
         };
         named(format!("{error}{hint}"))

@@ -114,7 +114,10 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
             )?,
             Some((speaker, broken)) => {
                 let (releases, speaker) = (range(*first, *last), speaker.name());
-                writeln!(out, "  {releases}: no, the {speaker} breaks {broken}")?;
+                writeln!(
+                    out,
+                    "  {releases}: no, the {speaker} breaks a rule: {broken}"
+                )?;
             }
         }
     }
@@ -157,7 +160,7 @@ fn write_out(out: &mut dyn fmt::Write, connection: &Connection<'_>, brief: bool)
             let (rule, message, offset) = (finding.rule, &finding.message, finding.offset);
             writeln!(
                 out,
-                "\n{} {offset:#06x}  {rule} finding: {message}",
+                "\n{} {offset:#06x}  finding: {message} [{rule}]",
                 side.speaker.name()
             )?;
         }

@@ -64,7 +64,7 @@ pub(crate) fn is_no_driver(error: &Error, name: &str) -> bool {
     error.message().starts_with(&format!("no {name} here: "))
 }
 
-/// Returns the error as one text: the message, after the id of the broken rule if there is one.
+/// Returns the error as one text: the message, and the id of the broken rule at its end if there is one.
 #[cold]
 pub(crate) fn text(error: &Error) -> String {
     match error.violation() {

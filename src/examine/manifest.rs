@@ -197,10 +197,7 @@ impl Manifest {
             return Ok(blob);
         }
         // BLOB-14: the conversion is the last step. It rejects a tree that layout 0.2 cannot hold (BLOB-17).
-        blob.convert(layout).map_err(|broken| NotPackable {
-            message: broken.message().to_owned(),
-            broken: Some(broken),
-        })
+        Ok(blob.convert(layout)?)
     }
 }
 

@@ -72,14 +72,8 @@ impl NotExaminable {
     ///
     /// For commands that read units, because such a file has none. `verify` and `inspect` report the violation itself.
     pub fn broken(name: &str, broken: &Violation) -> NotExaminable {
-        let place = broken
-            .offset()
-            .map(|at| format!(" at byte {at:#x}"))
-            .unwrap_or_default();
         NotExaminable(format!(
-            "{name}: the container itself is broken{place}: {}; `tvmspec verify` shows where ({})",
-            broken.message(),
-            broken.rule()
+            "{name}: the container itself is broken: {broken}. `tvmspec verify` shows the place."
         ))
     }
 }

@@ -97,16 +97,22 @@ impl Error {
         OwnError::downcast(&self.0)?.broken.as_deref()
     }
 
-    /// Returns the message after the id of the broken rule, as a [`Violation`] prints itself. Without a rule, the message follows the kind.
+    /// Returns the message with the place and the id of the broken rule, as a [`Violation`] prints itself. Without a rule, the message
+    /// follows the kind.
     pub fn reason(&self) -> String {
         let message = self.message();
-        match self.violation() {
-            // `with_text_behind` appends text to the rule's message, and `with_message` may have replaced it.
-            Some(broken) => match message.strip_prefix(broken.message()) {
-                Some(rest) => format!("{broken}{rest}"),
-                None => message.to_owned(),
-            },
-            None => self.to_string(),
+        let Some(broken) = self.violation() else {
+            return self.to_string();
+        };
+        let shown = broken.to_string();
+        // The message of a failed load already has this form, because other languages see only the message.
+        if message.starts_with(&shown) {
+            return message.to_owned();
+        }
+        // `with_text_behind` appends text to the rule's message, and `with_message` may have replaced it.
+        match message.strip_prefix(broken.message()) {
+            Some(rest) => format!("{shown}{rest}"),
+            None => message.to_owned(),
         }
     }
 

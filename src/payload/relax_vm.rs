@@ -23,7 +23,7 @@ use super::slot::{FieldShape, FormSlot};
 use super::strings::text;
 use super::{PAY_81, PAY_82, PAY_83, PAY_85, PAY_86, PAY_87, PAY_95, Text};
 use crate::release::{Layout, Releases};
-use crate::rule::{Findings, Kind, Violation};
+use crate::rule::{Detail, Findings, Kind, Violation};
 use crate::tensor::{Dtype, Sizing, TensorRecord};
 use crate::wire::{Cursor, Words, Writer};
 
@@ -282,32 +282,46 @@ impl<'a> RelaxExecutable<'a> {
 /// The end of a message about a header that no release writes, but that looks valid otherwise.
 pub(crate) const LATER: &str = "; a release after 0.27 may have written it";
 
+/// Marks the violation of a header that a release after the last known one may have written.
+pub(super) fn mark_later(broken: Violation, is_later: bool) -> Violation {
+    if is_later {
+        broken.with_detail(Detail::LaterRelease)
+    } else {
+        broken
+    }
+}
+
 /// Reads magic and version; returns whether memory scopes follow the functions.
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
     let magic = cursor.u64("magic", PAY_82)?;
     // PAY-82: 0.23 changed the magic, but 0.22 did not, so layout 0.22 has both magics; older layouts have the old one.
     let with_scopes = *magic == MAGIC_WITH_SCOPES && layout >= Layout::V0_22;
-    magic.require(
-        PAY_82,
-        |magic| with_scopes || *magic == MAGIC,
-        |magic| {
-            // PAY-82: 0.23 increased the lowest byte.
-            let later = *magic > MAGIC_WITH_SCOPES && *magic >> 8 == MAGIC >> 8;
-            let later = if later { LATER } else { "" };
-            format!(
-                "{magic:#018x} is not the magic of a Relax VM executable of layout {layout}{later}"
-            )
-        },
-    )?;
-    cursor.str("version", PAY_83)?.require_as(
-        Kind::Unsupported,
-        PAY_83,
-        |version| *version == VERSION,
-        |version| {
-            let version = version.escape_debug();
-            format!("code version `{version}`: expected `{VERSION}`, as every release up to 0.27 writes{LATER}")
-        },
-    )?;
+    // PAY-82: 0.23 increased the lowest byte.
+    let is_later = *magic > MAGIC_WITH_SCOPES && *magic >> 8 == MAGIC >> 8;
+    magic
+        .require(
+            PAY_82,
+            |magic| with_scopes || *magic == MAGIC,
+            |magic| {
+                let later = if is_later { LATER } else { "" };
+                format!(
+                    "{magic:#018x} is not the magic of a Relax VM executable of layout {layout}{later}"
+                )
+            },
+        )
+        .map_err(|broken| mark_later(broken, is_later))?;
+    cursor
+        .str("version", PAY_83)?
+        .require_as(
+            Kind::Unsupported,
+            PAY_83,
+            |version| *version == VERSION,
+            |version| {
+                let version = version.escape_debug();
+                format!("code version `{version}`: expected `{VERSION}`, as every release up to 0.27 writes{LATER}")
+            },
+        )
+        .map_err(|broken| mark_later(broken, true))?;
     Ok(with_scopes)
 }
 

@@ -16,7 +16,7 @@
 
 use super::kinds::PayloadForm;
 use super::name_set::NameSet;
-use super::relax_vm::LATER;
+use super::relax_vm::{LATER, mark_later};
 use super::relay_code::RelayFrame;
 pub use super::relay_code::{OPCODES, Opcode, RelayInstruction, RelayOperand};
 pub use super::relay_function::RelayFunction;
@@ -233,7 +233,8 @@ fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation>
             version.escape_debug(),
             if is_later { LATER } else { "" }
         );
-        return Err(version.broken(PAY_62, Kind::Unsupported, message));
+        let broken = version.broken(PAY_62, Kind::Unsupported, message);
+        return Err(mark_later(broken, is_later));
     };
     Ok((Text::Borrowed(*version), era))
 }

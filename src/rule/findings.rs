@@ -32,8 +32,8 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: {} (at byte {:#x})",
-            self.rule, self.message, self.offset
+            "{} (at byte {:#x}) [{}]",
+            self.message, self.offset, self.rule
         )
     }
 }

@@ -51,6 +51,7 @@ mod violation;
 
 pub use findings::{Finding, Findings, Strictness};
 pub use tolerated::Tolerated;
+pub(crate) use violation::Detail;
 pub use violation::{Kind, Violation};
 
 use std::fmt;

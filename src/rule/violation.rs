@@ -68,10 +68,23 @@ impl fmt::Display for Kind {
     }
 }
 
+/// A distinction that neither the rule nor the class makes, for code of this crate. Without it, that code would have to parse messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// BLOB-06: the unknown kind has the form of a name, so that a vendor may have it.
+    VendorKind,
+    /// PAY-62, PAY-82, PAY-83: a release after the last known one may have written the header.
+    LaterRelease,
+    /// TEN-52: the number of bytes is an integer below 0.
+    Negative,
+    /// TEN-56: a tensor of this shape has no size.
+    NoSize,
+}
+
 /// A broken rule, with the byte and a description.
 ///
-/// [`Display`](fmt::Display) formats it for people: `WIRE-01: kind needs 3 bytes, 1 remain (at byte 0x8, kind)`. It has the size of one
-/// pointer, because every function that reads returns a `Result` with it.
+/// [`Display`](fmt::Display) formats it for people: `kind needs 3 bytes, 1 remain (at byte 0x8, kind) [WIRE-01]`. It has the size of
+/// one pointer, because every function that reads returns a `Result` with it.
 ///
 /// ```
 /// use tvmspec::blob::Blob;
@@ -79,7 +92,7 @@ impl fmt::Display for Kind {
 ///
 /// let broken = Blob::read(&[9, 0, 0, 0, 0, 0, 0, 0], Layout::V0_22).unwrap_err();
 /// assert_eq!((broken.rule().id(), broken.offset(), broken.field()), ("BLOB-01", Some(0), "nbytes"));
-/// println!("{broken}: {}", broken.message());
+/// assert_eq!(broken.to_string(), format!("{} (at byte 0x0, nbytes) [BLOB-01]", broken.message()));
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation(Box<BrokenRule>);
@@ -92,6 +105,7 @@ struct BrokenRule {
     message: String,
     /// `None` if no field was named. An enclosing field then adds no name either.
     field: Option<String>,
+    detail: Option<Detail>,
 }
 
 impl Violation {
@@ -103,6 +117,7 @@ impl Violation {
             kind,
             message: shortened(message),
             field: None,
+            detail: None,
         }))
     }
 
@@ -136,6 +151,18 @@ impl Violation {
         self.0.field.as_deref().unwrap_or_default()
     }
 
+    /// Returns the distinction within the rule and the class, if there is one.
+    pub(crate) fn detail(&self) -> Option<Detail> {
+        self.0.detail
+    }
+
+    /// Sets the distinction within the rule and the class.
+    #[must_use]
+    pub(crate) fn with_detail(mut self, detail: Detail) -> Violation {
+        self.0.detail = Some(detail);
+        self
+    }
+
     /// Sets the field to `path`.
     #[must_use]
     pub(crate) fn in_field(mut self, path: impl Into<String>) -> Violation {
@@ -163,19 +190,20 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.rule, self.0.message)?;
+        f.write_str(&self.0.message)?;
         match (self.0.offset, self.field()) {
-            (Some(offset), "") => write!(f, " (at byte {offset:#x})"),
-            (Some(offset), field) => write!(f, " (at byte {offset:#x}, {field})"),
-            (None, "") => Ok(()),
-            (None, field) => write!(f, " ({field})"),
+            (Some(offset), "") => write!(f, " (at byte {offset:#x})")?,
+            (Some(offset), field) => write!(f, " (at byte {offset:#x}, {field})")?,
+            (None, "") => {}
+            (None, field) => write!(f, " ({field})")?,
         }
+        write!(f, " [{}]", self.0.rule)
     }
 }
 
 impl fmt::Debug for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}] {self}", self.0.kind)
+        write!(f, "{}: {self}", self.0.kind)
     }
 }
 

@@ -11,7 +11,7 @@ use std::ops::Deref;
 ///
 /// let ndim = Cursor::new(b"\xfe\xff\xff\xff").i32("ndim", TEN_21)?;
 /// let broken = ndim.require(TEN_21, |ndim| *ndim >= 0, |ndim| format!("{ndim} dimensions"));
-/// assert_eq!(broken.unwrap_err().to_string(), "TEN-21: -2 dimensions (at byte 0x0, ndim)");
+/// assert_eq!(broken.unwrap_err().to_string(), "-2 dimensions (at byte 0x0, ndim) [TEN-21]");
 /// # Ok::<(), tvmspec::rule::Violation>(())
 /// ```
 #[derive(Clone, Copy, Debug)]

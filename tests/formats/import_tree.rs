@@ -346,7 +346,7 @@ fn a_cycle_names_the_modules_and_the_byte() {
     let broken = ImportTree::read(&mut Cursor::new(&bytes), &mut Findings::default()).unwrap_err();
     assert_eq!(
         broken.to_string(),
-        "TREE-09: modules import each other: 1 -> 2 -> 1 (at byte 0x40, indices[2])"
+        "modules import each other: 1 -> 2 -> 1 (at byte 0x40, indices[2]) [TREE-09]"
     );
 }
 

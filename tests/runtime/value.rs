@@ -181,7 +181,7 @@ fn a_rejection_names_both_types() {
     let reply = f64::try_from(&text).unwrap_err().to_string();
     assert_eq!(
         reply,
-        "VAL-07: Cannot convert from type `ffi.SmallStr` to `float`"
+        "Cannot convert from type `ffi.SmallStr` to `float` [VAL-07]"
     );
     assert!(AnyView::none().is_none());
 }

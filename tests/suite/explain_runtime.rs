@@ -177,5 +177,8 @@ fn a_runtime_that_is_cut_is_not_loaded() {
     let output = explain(FILE, &["--runtime", library.to_str().unwrap()]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("is not loaded: BLOB-55"), "{error}");
+    assert!(
+        error.contains("is not loaded: ") && error.contains("[BLOB-55]"),
+        "{error}"
+    );
 }

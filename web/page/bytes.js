@@ -305,7 +305,7 @@ export function bytesView(model, moved) {
     const after = unit().left_out_from;
     field.replaceChildren(
       element("h3", {}, `Byte ${hex(pin)}`, element("span", { class: "faint" }, inFile)),
-      ...(isBroken ? [element("div", { class: "note bad" }, element("strong", {}, `This byte breaks ${broken.rule}: `), sentence(broken.message)), ruleText(model, broken.rule, true)] : []),
+      ...(isBroken ? [element("div", { class: "note bad" }, element("strong", {}, "This byte breaks a rule: "), sentence(broken.message), ` [${broken.rule}]`), ruleText(model, broken.rule, true)] : []),
       ...(each ? [element("dl", {}, pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: name === "value" ? "mono" : null }, value)])), ruleText(model, each.rule)] : []),
       ...(each || isBroken ? [] : [element("p", { class: "faint" }, noField(after))]));
   }

@@ -21,7 +21,7 @@ export function connectionView(connection, go) {
   const releases = [connection.releases].flat().join(" to ");
   return element("div", {},
     element("p", {}, `Spoken as in tvm ${releases}.`),
-    broken.map(([speaker, each]) => element("div", { class: "note bad" }, element("strong", {}, `The ${speaker} breaks ${each.rule}: `), each.message)),
+    broken.map(([speaker, each]) => element("div", { class: "note bad" }, element("strong", {}, `The ${speaker} breaks a rule: `), `${each.message} [${each.rule}]`)),
     table(["by", "at#", "message"], rows),
     client.length + server.length > rows.length ? element("p", { class: "faint" }, `The first ${rows.length} of ${client.length + server.length} messages are shown.`) : null);
 }

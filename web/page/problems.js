@@ -11,7 +11,7 @@ export function problemsView(model, go) {
   const list = (/** @type {any[]} */ problems, /** @type {string} */ look) => problems.map((problem, index) => {
     const at = problem.offset;
     return element("article", { class: `note ${look}` },
-      element("div", {}, element("strong", {}, `${problem.rule}: `), sentence(problem.message)),
+      element("div", {}, sentence(problem.message), " ", element("strong", {}, `[${problem.rule}]`)),
       element("div", { class: "row" },
         typeof at === "number" ? element("button", { type: "button", onclick: () => go(unitOf(model, problem), at) }, `Show byte ${hex(at)}`) : null,
         element("span", { class: "faint" }, [problem.field ? `field ${problem.field}` : "", problem.kind ?? "", problem.in !== model.name ? problem.in ?? "" : ""].filter(Boolean).join(", "))),

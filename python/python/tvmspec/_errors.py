@@ -36,7 +36,7 @@ class Violation(Error):
         self.field = field
 
     def __str__(self) -> str:
-        place = "" if self.offset is None else f" at byte {self.offset:#x}"
-        field = f", {self.field}" if self.field else ""
-        head = f"{self.rule}{place}{field}: " if self.rule else ""
-        return head + self.message
+        at = [] if self.offset is None else [f"at byte {self.offset:#x}"]
+        place = ", ".join(at + ([self.field] if self.field else []))
+        parts = [self.message, f"({place})" if place else "", f"[{self.rule}]" if self.rule else ""]
+        return " ".join(part for part in parts if part)

@@ -63,11 +63,11 @@ def _load_cache(path: str) -> dict[str, Array]:
     arrays = {}
     for shard, tensors in _tvmspec.read_cache(text, os.path.basename(path)):
         if os.path.basename(shard) != shard:
-            raise Error(f"{path}: the shard `{shard}` is not a name in the same folder (TEN-61)")
+            raise Error(f"{path}: the shard `{shard}` is not a name in the same folder [TEN-61]")
         mapped = _map(os.path.join(os.path.dirname(path), shard))
         for (name, dtype, shape, offset, size), is_half in tensors:
             if offset + size > len(mapped):
-                raise Error(f"{path}: tensor `{name}` is not inside `{shard}` (TEN-54)")
+                raise Error(f"{path}: tensor `{name}` is not inside `{shard}` [TEN-54]")
             if is_half:
                 arrays[name] = _array(mapped, "bfloat16", shape, offset, size).astype("float32")
             else:

@@ -328,12 +328,13 @@ fn findings(out: &mut dyn StyledWrite, value: &Value) {
     const MOST: usize = 20;
     let all = list(&value["findings"]);
     for finding in all.iter().take(MOST) {
-        let _ = out.styled(ODD, &format!("finding {}", text(&finding["rule"])));
+        let _ = out.styled(ODD, "finding");
         let _ = writeln!(
             out,
-            ": {} (at byte {:#x})",
+            ": {} (at byte {:#x}) [{}]",
             text(&finding["message"]),
-            number(&finding["offset"])
+            number(&finding["offset"]),
+            text(&finding["rule"])
         );
     }
     if all.len() > MOST {

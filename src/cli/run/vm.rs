@@ -139,7 +139,7 @@ fn check_type(
     let text = |dtype| dtype_to_text(dtype).unwrap_or_else(|broken| broken.to_string());
     let (wanted, found) = (text(wanted), text(found));
     Err(CliError::Message(format!(
-        "input `{name}` of `{func}` is {wanted}, and the array is {found}: convert it in numpy, `x.astype(\"{wanted}\")`; of raw bits say what they are, --input {name}=FILE.npy:{wanted} (VM-40)"
+        "input `{name}` of `{func}` is {wanted}, and the array is {found}: convert it in numpy, `x.astype(\"{wanted}\")`; of raw bits say what they are, --input {name}=FILE.npy:{wanted} [VM-40]"
     )))
 }
 

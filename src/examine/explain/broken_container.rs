@@ -32,7 +32,7 @@ pub(super) fn damaged(
     let cut = container::cut_segment(bytes, bytes.len() as u64).filter(|_| is_image(form));
     let load = |_| match &cut {
         Some(why) => Load::fails(format!(
-            "opening it ends the process (SIGBUS): the file is cut, {why} (BLOB-55)"
+            "opening it ends the process (SIGBUS): the file is cut, {why} [BLOB-55]"
         )),
         None => Load::broken(broken),
     };
@@ -66,8 +66,7 @@ format!(
         )
 } else {
 format!(
-            "The code and its side file `{side}` do not make a module: {}.",
-            broken.message()
+            "The code and its side file `{side}` do not make a module: {broken}."
         )
 });
     Some(account)

@@ -4,7 +4,7 @@ use super::account::{Account, loads};
 use crate::examine::loading::Load;
 use crate::examine::{Reading, Subject, base_name};
 use crate::release::Release;
-use crate::rule::Violation;
+use crate::rule::{Detail, Violation};
 
 /// Reports the index of a tensor cache, and the shards that were read.
 pub(super) fn cache(subject: &Subject<'_>, only: Option<Release>) -> Account {
@@ -96,11 +96,11 @@ fn outcome(broken: &Violation, release: Release) -> Load {
         // TEN-52: with a negative offset the loader reads before the start of the shard.
         "TEN-52"
             if broken.field().ends_with("byteOffset")
-                && broken.message().contains("a number of bytes") =>
+                && broken.detail() == Some(Detail::Negative) =>
         {
-            Load::silent(format!("it reads memory in front of the shard: {broken}"))
+            Load::silent(format!("it reads memory before the shard: {broken}"))
         }
-        "TEN-56" if broken.message().contains("has no size") => Load::unknown(format!(
+        "TEN-56" if broken.detail() == Some(Detail::NoSize) => Load::unknown(format!(
             "in {release} the shape is not compared with its sign: {broken}"
         )),
         _ => Load::fails(broken.to_string()),

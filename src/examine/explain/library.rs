@@ -58,10 +58,7 @@ pub(super) fn library(
     if let Some(unknown) = broken.as_ref().filter(|broken| is_unknown_kind(broken)) {
         remarks.insert(
             0,
-            format!(
-                "Not known: {}. Nothing after it was read.",
-                unknown.message()
-            ),
+            format!("Not known: {unknown}. Nothing after it was read."),
         );
     } else if let Some(broken) = &broken {
         // Inserted first, because the remarks after it do not cover the whole file.
@@ -87,7 +84,7 @@ pub(super) fn library(
     let told = told.filter(|finding| finding.rule == PAY_58 || finding.rule == BLOB_06);
     remarks.extend(told.take(20).map(|finding| {
         let message = finding.message.escape_debug();
-        format!("Finding {}: {message}.", finding.rule)
+        format!("Finding: {message} [{}].", finding.rule)
     }));
     remarks.extend(linked.remark());
     let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(&library));

@@ -35,7 +35,7 @@ use crate::blob::container::{ContainerFile, ContainerPart, FileForm};
 use crate::payload;
 use crate::payload::file::{FileFormat, SideFile};
 use crate::release::{Release, Releases};
-use crate::rule::{Finding, Findings, Kind, Violation};
+use crate::rule::{Detail, Finding, Findings, Kind, Violation};
 use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Cursor;
 use account::{loads, refine};
@@ -272,11 +272,8 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
         format!("{}: {}", unit.name, unit.title()),
         loads(only, load),
     );
-    let later = broken.filter(|broken| broken.message().ends_with(payload::LATER));
-    if let Some(later) = later {
-        account
-            .remarks
-            .push(format!("It breaks {}: {}.", later.rule(), later.message()));
+    if let Some(later) = broken.filter(|broken| broken.detail() == Some(Detail::LaterRelease)) {
+        account.remarks.push(format!("It breaks a rule: {later}."));
     }
     // TEN-29, TEN-30, TEN-31: the three ways to count bytes agree for these tensors.
     if unit.format == Format::Params {

@@ -57,7 +57,7 @@ impl GraphText {
         };
         let unseen = || {
             Load::silent(format!(
-                "it creates an executor without an error, although the graph breaks {broken}"
+                "it creates an executor without an error, although the graph breaks a rule: {broken}"
             ))
         };
         let Some(fault) = &self.fault else {
@@ -66,7 +66,7 @@ impl GraphText {
         match verdict(&read.graph, fault) {
             Verdict::Unseen => unseen(),
             Verdict::Memory => Load::unknown(format!(
-                "it reads memory after the end of its lists, and either crashes or uses what it finds: the graph breaks {fault}"
+                "it reads memory after the end of its lists, and either crashes or uses what it finds. The graph breaks a rule: {fault}"
             )),
             Verdict::Rejects => Load::fails(fault.to_string()),
         }

@@ -121,16 +121,17 @@ impl Load {
     pub fn unseen(broken: &Violation) -> Load {
         // GRF-43: the loader of a graph executor factory stores the text, and `default` parses it.
         let how = if broken.rule().id().starts_with("GRF-") {
-            "it opens the file, and reads the graph only when it creates an executor: the graph breaks"
+            "it opens the file, and reads the graph only when it creates an executor: the graph breaks a rule"
         } else {
-            "it opens the file without an error, although the file breaks"
+            "it opens the file without an error, although the file breaks a rule"
         };
-        Load::silent(format!("{how} {broken}")).because(LoadCause::BrokenRule(broken.rule()))
+        Load::silent(format!("{how}: {broken}")).because(LoadCause::BrokenRule(broken.rule()))
     }
 
     /// Creates the verdict for a file that breaks a rule and whose loader was not examined.
     pub(super) fn broken(broken: &Violation) -> Load {
-        Load::unknown(format!("it breaks {broken}")).because(LoadCause::BrokenRule(broken.rule()))
+        Load::unknown(format!("it breaks a rule: {broken}"))
+            .because(LoadCause::BrokenRule(broken.rule()))
     }
 
     /// Creates the verdict of a release without a loader for modules of `kind` in files with this extension.

@@ -111,7 +111,7 @@ fn by_grammar(
             stream.skip(read);
             Ok(())
         }
-        Err(broken) => Err(Stop::Unknown(format!("it breaks {broken}"))),
+        Err(broken) => Err(Stop::Unknown(format!("it breaks a rule: {broken}"))),
     }
 }
 

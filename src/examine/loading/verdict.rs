@@ -80,7 +80,7 @@ impl ExaminedLibrary<'_> {
             // BLOB-06: a kind that is not known here breaks no rule.
             return match self.broken.filter(|broken| !is_unknown_kind(broken)) {
                 Some(broken) => Load {
-                    why: format!("{}; it breaks {broken}", load.why),
+                    why: format!("{}; it breaks a rule: {broken}", load.why),
                     cause: LoadCause::BrokenRule(broken.rule()),
                     ..load
                 },

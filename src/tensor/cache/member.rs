@@ -1,6 +1,6 @@
 //! Members of an index, each with its path.
 
-use crate::rule::{Kind, Rule, Violation};
+use crate::rule::{Detail, Kind, Rule, Violation};
 use serde_json::{Map, Value};
 
 /// A JSON value with its path.
@@ -72,7 +72,10 @@ impl<'v> Member<'v> {
     /// Returns the value as an integer that is not negative.
     pub(super) fn count(&self, rule: Rule) -> Result<u64, Violation> {
         let count = u64::try_from(self.integer(rule)?);
-        count.map_err(|_| self.wrong(rule, "a number of bytes"))
+        count.map_err(|_| {
+            self.wrong(rule, "a number of bytes")
+                .with_detail(Detail::Negative)
+        })
     }
 
     /// Adds the path of this member to a violation about it.

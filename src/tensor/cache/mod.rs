@@ -36,7 +36,7 @@ use super::{
 };
 use crate::file_name::is_file_name;
 use crate::release::Release;
-use crate::rule::{Findings, Kind, Violation};
+use crate::rule::{Detail, Findings, Kind, Violation};
 use crate::wire::json::with_repeated_names;
 use member::Member;
 use serde_json::Value;
@@ -216,13 +216,18 @@ fn read_tensor(
     )?;
     let sizes = encoding.sizes(dtype, &shape);
     item.locate(
-        TEN_56.demand(Kind::Malformed, sizes.contains(&Some(nbytes)), || {
-            let takes = match sizes {
-                [Some(bytes), _] => format!("takes {bytes} bytes"),
-                [None, _] => "has no size".to_owned(),
-            };
-            format!("tensor `{name}` of {text} {shape:?} {takes}, the index states {nbytes}")
-        }),
+        TEN_56
+            .demand(Kind::Malformed, sizes.contains(&Some(nbytes)), || {
+                let takes = match sizes {
+                    [Some(bytes), _] => format!("takes {bytes} bytes"),
+                    [None, _] => "has no size".to_owned(),
+                };
+                format!("tensor `{name}` of {text} {shape:?} {takes}, the index states {nbytes}")
+            })
+            .map_err(|broken| match sizes {
+                [Some(_), _] => broken,
+                [None, _] => broken.with_detail(Detail::NoSize),
+            }),
     )?;
     Ok(CachedTensor {
         name: name.to_owned(),

@@ -33,7 +33,10 @@ fn a_type_code_of_two_meanings_is_converted_by_its_writer() {
         let out = folder.path().join(index);
         let (code, text) = convert(params, &out, &[]);
         assert_eq!(code, Some(2), "{text}");
-        assert!(text.contains("finding TEN-02"), "{text}");
+        assert!(
+            text.contains("finding: ") && text.contains("[TEN-02]"),
+            "{text}"
+        );
         assert!(text.contains("--written-by 0.19"), "{text}");
         assert!(!out.exists());
         let (code, text) = convert(params, &out, &["--written-by", writer]);

@@ -209,7 +209,7 @@ fn a_graph_that_is_cut_or_marked_is_held_to_its_rules() {
     let (code, text) = print(&["verify"], &posted("graph-cut.json"));
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.contains("error GRF-") && text.contains("byte"),
+        text.contains("error: ") && text.contains("[GRF-") && text.contains("byte"),
         "{text}"
     );
     let whole = fs::read(golden("graph/mlp.json")).unwrap();

@@ -103,7 +103,10 @@ fn findings_in_weights_are_shown_and_explained() {
     let out = damaged.folder.path().join("x.params");
     let (code, text) = convert(&damaged.path, &out, &[]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("finding TEN-58"), "{text}");
+    assert!(
+        text.contains("finding: ") && text.contains("[TEN-58]"),
+        "{text}"
+    );
     // The real 0.27 reads the bytes as raw data.
     let odd = cache(
         |index| *index = index.replacen("\"format\": \"raw\"", "\"format\": \"f32-to-fp8\"", 1),
