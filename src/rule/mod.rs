@@ -5,6 +5,10 @@
 //! text of the rule, and `Rule::text` returns it as data (feature `suite`). A constant without a rule in the specification does not
 //! compile.
 //!
+//! The text of a rule begins with its norm, which binds every implementation. A paragraph `Upstream:` says what TVM's releases do
+//! instead, and `Here:` what this crate decides beyond the norm. The attributes state who is obliged: a *reader* takes bytes apart, a
+//! *writer* makes them, a *loader* makes modules of a library, a *runtime* runs them, a *frontend* is a language binding.
+//!
 //! Code that reads, writes, loads or runs reports a broken rule in one of two ways:
 //!
 //! * A [`Violation`] is an error with the rule, the byte, the field, a class ([`Kind`]) that test cases compare, and a text.
@@ -40,10 +44,8 @@
 //! | [`Findings::expect`], [`Findings::note`] | bytes | a finding; under strict findings the violation |
 //! | [`Rule::broken`], [`Rule::rejected`] | bytes; a value | the violation itself, if reading cannot continue |
 //!
-//! The first three are checks that can be switched off. The rule-off test of the suite leaves one rule unenforced at a time, and at
-//! least one case must notice it. [`Rule::broken`] and [`Rule::rejected`] cannot be switched off. A rule that uses one of them needs a
-//! mutant (`conformance/mutants/`) that the cases must notice. All five methods create the violation in one place, so that every
-//! violation has a rule.
+//! All of them create the violation in one place, so that every violation has a rule. The first three are checks that the suite can
+//! switch off, to see that a case notices it.
 
 mod findings;
 mod tolerated;

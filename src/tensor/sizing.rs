@@ -8,11 +8,11 @@ use std::str::FromStr;
 /// The way in which a family of releases counts the bytes of a tensor. The bytes do not show which family wrote them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sizing {
-    /// 0.2 and 0.3: number of elements times `bits * lanes`, rounded up to bytes (TEN-29).
+    /// 0.2 and 0.3: number of elements times `ceil(bits * lanes / 8)` (TEN-29).
     V0_2,
-    /// 0.4 to 0.6: number of elements times `bits`, rounded *down* to bytes; lanes do not count (TEN-30).
+    /// 0.4 to 0.6: number of elements times `floor(bits / 8)`; lanes do not count (TEN-30).
     V0_4,
-    /// 0.7 and later: number of elements times `bits`, rounded up to bytes; lanes do not count (TEN-31).
+    /// 0.7 and later: number of elements times `ceil(bits / 8)`; lanes do not count (TEN-31).
     V0_7,
 }
 
