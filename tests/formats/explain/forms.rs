@@ -218,13 +218,13 @@ fn a_graph_that_is_cut_or_marked_is_held_to_its_rules() {
     fs::write(&file, [b"\xef\xbb\xbf", &whole[..]].concat()).unwrap();
     let (code, text) = print(&["verify"], &file);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("error GRF-"), "{text}");
+    assert!(text.contains("[GRF-"), "{text}");
     // Truncated anywhere after the start of its first list.
     for length in [12, 40, 100, whole.len() / 2, whole.len() - 2] {
         fs::write(&file, &whole[..length]).unwrap();
         let (code, text) = print(&["verify"], &file);
         assert_eq!(code, Some(1), "{length}: {text}");
-        assert!(text.contains("error GRF-"), "{length}: {text}");
+        assert!(text.contains("[GRF-"), "{length}: {text}");
     }
 }
 
