@@ -8,6 +8,7 @@ mod graph_models;
 mod inputs;
 mod packages;
 mod placed_tensors;
+mod profiles;
 mod sound_runtime;
 #[path = "../support/mod.rs"]
 mod support;
