@@ -1,21 +1,5 @@
-// The search, the colours, and the table of results.
-"use strict";
+// The search, and the table of results. book/build puts web/page/dom.js and theme.js before it.
 const up = document.documentElement.dataset.up;
-
-function element(name, properties, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
-}
-
-// The colours: those of the system, until the button chooses others.
-const stored = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
-if (stored()) document.documentElement.dataset.theme = stored();
-document.getElementById("theme").addEventListener("click", () => {
-  const isDark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme == "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.theme = isDark ? "light" : "dark";
-  try { localStorage.setItem("theme", document.documentElement.dataset.theme); } catch { /* Private windows store nothing. */ }
-});
 
 // The search: entries that have all words, those with a word in the title first.
 const box = document.getElementById("search"), hits = document.getElementById("hits");
@@ -28,7 +12,7 @@ box.addEventListener("input", () => {
     scored.push([words.reduce((sum, word) => sum + (inTitle.startsWith(word) ? 4 : inTitle.includes(word) ? 2 : 0), 0), title, page, text]);
   }
   scored.sort((a, b) => b[0] - a[0]);
-  hits.replaceChildren(...scored.slice(0, 20).map(([, title, page, text]) => element("li", {}, element("a", { href: up + page }, title, element("small", {}, text)))));
+  hits.replaceChildren(...scored.slice(0, 20).map(([, title, page, text]) => element("li", {}, element("a", { href: up + page }, sentence(title), element("small", {}, text)))));
   if (words.length && !scored.length) hits.append(element("li", {}, "nothing found"));
   hits.hidden = !words.length;
 });
@@ -64,7 +48,7 @@ function showMatrix() {
       (!text || `${rule} ${title}`.toLowerCase().includes(text)) && (!chapter.value || of == chapter.value)
       && (!verdict.value || columns.some(at => counts[at] && counts[at][1])));
     head.replaceChildren(element("th", {}, "rule"), ...columns.map(at => element("th", { scope: "col" }, element("a", { href: `results/${MATRIX.implementations[at][0]}.html` }, MATRIX.implementations[at][1]))));
-    const body = rows.map(([rule, title, , counts]) => element("tr", {}, element("th", { scope: "row", title }, element("a", { href: `rules/${rule}.html` }, rule), " ", ...title.split("`").map((part, at) => at % 2 ? element("code", {}, part) : part)), ...columns.map(at => cell(rule, counts[at], MATRIX.implementations[at][1]))));
+    const body = rows.map(([rule, title, , counts]) => element("tr", {}, element("th", { scope: "row", title }, element("a", { href: `rules/${rule}.html` }, rule), " ", sentence(title)), ...columns.map(at => cell(rule, counts[at], MATRIX.implementations[at][1]))));
     table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
     document.getElementById("count").textContent = `${rows.length} of ${MATRIX.rules.length} judged rules`;
     const state = new URLSearchParams();
@@ -80,5 +64,5 @@ function cell(rule, counts, name) {
   if (!counts) return element("td", {});
   const [passed, bad] = counts;
   const [kind, text, words] = bad ? ["bad", bad, `${bad} of ${passed + bad} cases fail`] : passed ? ["good", "✓", `${passed} cases pass`] : ["other", "–", "not judged"];
-  return element("td", { className: kind }, element("a", { href: `rules/${rule}.html#results`, title: `${name}, ${rule}: ${words}` }, String(text)));
+  return element("td", { class: kind }, element("a", { href: `rules/${rule}.html#results`, title: `${name}, ${rule}: ${words}` }, String(text)));
 }

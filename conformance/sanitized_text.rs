@@ -59,6 +59,17 @@ pub(super) fn escaped_json(text: &str, also: impl Fn(char) -> bool) -> String {
     out
 }
 
+/// Joins modules of `web/page` into one script. Their names are unique, so that imports and the word `export` can be left out.
+pub(crate) fn joined_modules(modules: &[&str]) -> String {
+    let mut script = String::new();
+    for line in modules.iter().flat_map(|module| module.lines()) {
+        if !line.starts_with("import ") && !line.trim_start().starts_with("//") {
+            let _ = writeln!(script, "{}", line.strip_prefix("export ").unwrap_or(line));
+        }
+    }
+    script
+}
+
 /// Escapes JSON for the content of a `script` element: no text ends the element or a comment, or hides or reverses its surroundings.
 pub(crate) fn script_json(text: &str) -> String {
     escaped_json(text, |letter| matches!(letter, '<' | '>'))

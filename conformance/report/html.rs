@@ -4,7 +4,7 @@
 
 use super::{Obligation, evidence, notes, quoted};
 use crate::conformance::runner::{CaseOutcome, Report};
-use crate::conformance::sanitized_text::{is_unseen, script_json};
+use crate::conformance::sanitized_text::{is_unseen, joined_modules, script_json};
 use crate::conformance::verdict::Verdict;
 use crate::release::Release;
 use crate::spec;
@@ -25,6 +25,9 @@ const MOST_DESCRIBED: usize = 500;
 /// The number of failures that are open at first.
 const MOST_OPEN: usize = 10;
 
+/// The functions of the views that the script uses.
+const ELEMENTS: &str = include_str!("../../web/page/dom.js");
+
 /// The script, which builds the entries of the lists out of [`data`], and filters them.
 const SCRIPT: &str = include_str!("report.js");
 
@@ -32,7 +35,7 @@ const SCRIPT: &str = include_str!("report.js");
 const FILTER: &str = "<form class=\"filter\" hidden>\
     <input type=\"search\" placeholder=\"filter by case or rule\" aria-label=\"case or rule\">\
     <select aria-label=\"verdict\"><option value=\"\">every verdict</option></select>\
-    <select aria-label=\"release\"><option value=\"\">every release</option></select></form>\n<div id=\"found\"></div>";
+    <select aria-label=\"release\"><option value=\"\">every release</option></select></form>\n<p id=\"count\" role=\"status\" hidden></p>";
 
 /// Renders the report as one page without external resources: failures first, with an anchor for each case and rule.
 ///
@@ -41,10 +44,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     let mut out =
         String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    let name = escaped(&format!(
-        "{} {}",
-        report.identity.name, report.identity.version
-    ));
+    let name = escaped(&short_name(report));
     let _ = writeln!(
         out,
         "<title>{name}: tvmspec</title>\n<style>{STYLE}</style>\n</head>\n<body>"
@@ -53,7 +53,10 @@ pub(super) fn render(report: &Report<'_>) -> String {
     counts(&mut out, report);
     let _ = writeln!(
         out,
-        "<p class=\"faint\">Implementation <code>{}</code>, suite <code title=\"{1}\">{1:.12}</code></p>",
+        "<details class=\"run faint\"><summary>implementation and suite</summary><dl><dt>name</dt><dd>{} {}</dd><dt>--impl</dt>\
+         <dd><code>{}</code></dd><dt>suite</dt><dd><code>{}</code></dd></dl></details>",
+        escaped(&report.identity.name),
+        escaped(&report.identity.version),
         escaped(&report.implementation),
         report.suite
     );
@@ -64,7 +67,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
     out.push_str("<noscript><p>Only failures are listed, because the other lists need JavaScript.</p></noscript>\n");
     let _ = writeln!(out, "{FILTER}");
     failures(&mut out, report);
-    out.push_str("<div id=\"whole\">\n");
+    out.push_str("<div id=\"found\"></div>\n<div id=\"whole\">\n");
     for (chapter, counts) in report.chapters() {
         let name = escaped(chapter);
         let _ = writeln!(
@@ -78,11 +81,25 @@ pub(super) fn render(report: &Report<'_>) -> String {
     );
     let _ = writeln!(
         out,
-        "<script>\nconst DATA = {};\n{SCRIPT}</script>",
-        script_json(&data(report).to_string())
+        "<script>\n\"use strict\";\n{}const DATA = {};\n{SCRIPT}</script>",
+        joined_modules(&[ELEMENTS]),
+        script_json(&data(report).to_string()),
     );
     out.push_str("</body>\n</html>\n");
     out
+}
+
+/// Returns the name and the version of the implementation. Of several libraries, the name is the first one and a number.
+fn short_name(report: &Report<'_>) -> String {
+    let (name, version) = (&report.identity.name, &report.identity.version);
+    match name.split_once(" with ") {
+        Some((first, others)) => {
+            let count = others.split(" with ").count();
+            let noun = if count == 1 { "library" } else { "libraries" };
+            format!("{version}: {first} and {count} more {noun}")
+        }
+        None => format!("{name} {version}"),
+    }
 }
 
 /// Writes the number of cases of each verdict that occurs, and what was not compared.
@@ -99,11 +116,12 @@ fn counts(out: &mut String, report: &Report<'_>) {
             "<span class=\"{class}\"><strong>{count}</strong> {name}</span> "
         );
     }
-    let _ = writeln!(
-        out,
-        "{}</p>",
-        escaped(notes(report).trim_start_matches("; "))
-    );
+    out.push_str("</p>\n");
+    let notes = notes(report);
+    if !notes.is_empty() {
+        let notes = escaped(notes.trim_start_matches("; "));
+        let _ = writeln!(out, "<p class=\"faint\">{notes}</p>");
+    }
 }
 
 /// Writes the failures of all chapters, and after them the known ones, folded.
@@ -120,7 +138,7 @@ fn failures(out: &mut String, report: &Report<'_>) {
         ("known", "known failures", known),
     ] {
         if !list.is_empty() {
-            let _ = writeln!(out, "<h2 id=\"{id}\">{title}: {}</h2>", list.len());
+            let _ = writeln!(out, "<section><h2 id=\"{id}\">{title}: {}</h2>", list.len());
             if list.len() > left {
                 let _ = writeln!(
                     out,
@@ -131,16 +149,21 @@ fn failures(out: &mut String, report: &Report<'_>) {
                 let is_open = at < MOST_OPEN && outcome.known.is_none();
                 case(out, report, outcome, is_open, &mut explained);
             }
+            out.push_str("</section>\n");
             left = left.saturating_sub(list.len());
         }
     }
 }
 
-/// Writes the counts of each chapter by verdict, with links to the failures.
+/// Writes the counts of each chapter by the verdicts that occur, with links to the failures.
 fn table(out: &mut String, report: &Report<'_>) {
     out.push_str("<div class=\"scroll\"><table>\n<tr><th>chapter</th><th>cases</th>");
-    for verdict in Verdict::NAMES {
-        let _ = write!(out, "<th>{verdict}</th>");
+    let totals = report.totals();
+    let occurs: Vec<bool> = totals.iter().map(|(_, count)| count > 0).collect();
+    for ((name, _), occurs) in totals.iter().zip(&occurs) {
+        if *occurs {
+            let _ = write!(out, "<th>{name}</th>");
+        }
     }
     out.push_str("</tr>\n");
     for (name, counts) in report.chapters() {
@@ -150,8 +173,12 @@ fn table(out: &mut String, report: &Report<'_>) {
             escaped(name),
             counts.total()
         );
-        for (_, count) in counts.iter() {
-            let class = if count == 0 { " class=\"zero\"" } else { "" };
+        for ((verdict, count), _) in counts.iter().zip(&occurs).filter(|(_, occurs)| **occurs) {
+            let class = match verdict {
+                _ if count == 0 => " class=\"zero\"",
+                "pass" | "unsupported" | "skipped" => "",
+                _ => " class=\"bad\"",
+            };
             let _ = write!(out, "<td{class}>{count}</td>");
         }
         out.push_str("</tr>\n");
@@ -268,7 +295,7 @@ fn case(
         };
         let _ = writeln!(out, "<dt><a href=\"#{id}\">{id}</a></dt><dd>{text}</dd>");
     }
-    let _ = writeln!(out, "<dt>why</dt><dd>{}</dd>", sentence(&outcome.case.why));
+    entry(out, "why", &outcome.case.why);
     entry(out, "origin", &outcome.case.origin);
     entry(out, "expected", &evidence.expected);
     entry(out, "actual", &evidence.actual);
@@ -309,28 +336,47 @@ fn rows(table: &[&str]) -> String {
     }
 }
 
-/// Writes a name and its text. Only the origin is prose; the others are values.
+/// Writes a name and its text, which is prose or a value.
 fn entry(out: &mut String, name: &str, text: &str) {
-    let tag = if matches!(name, "origin" | "known" | "note") {
-        "span"
-    } else {
-        "code"
+    let text = match name {
+        "why" | "origin" | "known" | "note" => sentence(text),
+        _ => format!("<code>{}</code>", escaped(text)),
     };
-    let _ = writeln!(
-        out,
-        "<dt>{name}</dt><dd><{tag}>{}</{tag}></dd>",
-        escaped(text)
-    );
+    let _ = writeln!(out, "<dt>{name}</dt><dd>{text}</dd>");
 }
 
-/// Escapes a sentence of this project, whose words between backticks become code.
+/// Escapes a sentence of this project. As in `web/page/dom.js`, words between backticks become code, and `*words*` are emphasized.
 fn sentence(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(at, part)| match at % 2 {
-        0 => escaped(part),
+        0 => emphasized(part),
         _ => format!("<code>{}</code>", escaped(part)),
     });
     parts.collect()
+}
+
+/// Escapes text, in which `*words*` become emphasis. An asterisk that follows a letter or precedes a space is an operator or a pattern.
+fn emphasized(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('*') {
+        let words = after.split_once('*').filter(|(words, after)| {
+            !before.ends_with(|letter: char| !letter.is_whitespace() && letter != '(')
+                && !words.is_empty()
+                && words.trim() == *words
+                && !after.starts_with(char::is_alphanumeric)
+        });
+        out.push_str(&escaped(before));
+        if let Some((words, after)) = words {
+            let _ = write!(out, "<em>{}</em>", escaped(words));
+            rest = after;
+        } else {
+            out.push('*');
+            rest = after;
+        }
+    }
+    out.push_str(&escaped(rest));
+    out
 }
 
 /// Escapes text so that no browser takes it for markup, and it neither hides nor reverses its surroundings. A testee may write

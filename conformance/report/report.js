@@ -1,5 +1,5 @@
-// Shows the cases and rules of DATA. A row is built when its list is opened, because a run has more than 10,000 cases.
-"use strict";
+// Shows the cases and rules of DATA, with the functions of web/page/dom.js. A row is built when its list is opened, because a run has
+// more than 10,000 cases.
 const { releases, verdicts, texts, groups, rules, again } = DATA;
 const chapters = Array.from(document.querySelectorAll("details.chapter"), one => one.id);
 const cases = DATA.cases.map(([id, verdict, group, reason]) => {
@@ -12,18 +12,10 @@ const failures = new Set(Array.from(document.querySelectorAll("details.failure")
 const byRule = new Map(rules.map(([id]) => [id, []]));
 for (const one of cases) for (const id of one.rules) byRule.get(id).push(one);
 
-function element(name, properties, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
-}
-
-const tag = (text, kind) => element("span", { className: `tag ${kind}` }, text);
+const tag = (text, kind) => element("span", { class: `tag ${kind}` }, text);
 const isBad = one => !["pass", "unsupported", "skipped"].includes(one.verdict);
-const kindOf = one => one.verdict == "pass" ? "pass" : isBad(one) ? "bad" : "other";
+const kindOf = one => one.verdict == "pass" ? "pass" : isBad(one) ? "bad" : "faint";
 const prefixOf = id => id.split("-")[0];
-/** A sentence, whose words between backticks become code. */
-const sentence = text => text.split("`").map((part, at) => at % 2 ? element("code", {}, part) : part);
 const link = id => element("a", { href: `#${id}` }, id);
 const quote = word => /^[\w./:,=+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 
@@ -35,21 +27,22 @@ function lazy(details, build) {
 }
 
 function caseRow(one) {
+  // It is among the failures above.
   if (failures.has(one.id)) return element("p", {}, tag(one.verdict, "bad"), " ", link(one.id));
-  const row = element("details", { className: "case" }, element("summary", {}, tag(one.verdict, kindOf(one)), ` ${one.id}`));
+  const row = element("details", { class: "case" }, element("summary", {}, tag(one.verdict, kindOf(one)), ` ${one.id}`));
   return lazy(row, () => {
     const list = element("dl", {});
     const add = (name, ...content) => list.append(element("dt", {}, name), element("dd", {}, ...content));
-    for (const id of one.rules) add("rule", link(id), ` ${rules.find(rule => rule[0] == id)[1]}`);
+    for (const id of one.rules) add("rule", link(id), " ", ...sentence(rules.find(rule => rule[0] == id)[1]));
     add("releases", `${releases[one.since]} to ${releases[one.until]}`);
     if (one.reason != null) add("reason", texts[one.reason]);
     add("why", ...sentence(texts[one.why]));
-    add("origin", texts[one.origin]);
+    add("origin", ...sentence(texts[one.origin]));
     return element("div", {}, list, element("pre", {}, `${again} --case ${quote(one.id)}`));
   });
 }
 
-const rowsOf = list => element("div", { className: "rows" }, ...list.map(caseRow));
+const rowsOf = list => element("div", { class: "rows" }, ...list.map(caseRow));
 
 /** Builds the rows of a chapter, which are the ones that an address can name. */
 function chapterRows(chapter) {
@@ -63,8 +56,8 @@ function ruleRow([id, title, norm]) {
   const list = byRule.get(id).toSorted((a, b) => isBad(b) - isBad(a));
   const bad = list.filter(isBad).length;
   const passes = list.filter(one => one.verdict == "pass").length;
-  const [text, kind] = bad ? [`${bad} of ${list.length} fail`, "bad"] : passes ? [`${passes} pass`, "pass"] : ["not judged", "other"];
-  const row = element("details", { className: "rule", id }, element("summary", {}, tag(text, kind), ` ${id} ${title}`));
+  const [text, kind] = bad ? [`${bad} of ${list.length} fail`, "bad"] : passes ? [`${passes} pass`, "pass"] : ["not judged", "faint"];
+  const row = element("details", { class: "rule", id }, element("summary", {}, tag(text, kind), ` ${id} `, ...sentence(title)));
   return lazy(row, () => {
     const links = element("p", {});
     list.forEach((one, at) => links.append(at ? ", " : "", link(one.id), one.verdict == "pass" ? "" : ` (${one.verdict})`));
@@ -76,7 +69,7 @@ for (const chapter of chapters) lazy(document.getElementById(chapter), () => cha
 // In the order of the chapters, each of which has ids with one prefix.
 const prefixes = [...new Set(chapters.flatMap(chapter => cases.filter(one => one.id.startsWith(`${chapter}/`)).flatMap(one => one.rules.map(prefixOf))))];
 const sorted = rules.toSorted(([a], [b]) => prefixes.indexOf(prefixOf(a)) - prefixes.indexOf(prefixOf(b)) || a.localeCompare(b, "en", { numeric: true }));
-lazy(document.getElementById("rules"), () => element("div", { className: "rows" }, ...sorted.map(ruleRow)));
+lazy(document.getElementById("rules"), () => element("div", { class: "rows" }, ...sorted.map(ruleRow)));
 
 const form = document.querySelector("form.filter");
 const [words, verdict, release] = form.elements;
@@ -84,19 +77,29 @@ for (const name of verdicts) if (cases.some(one => one.verdict == name)) verdict
 releases.forEach((name, at) => release.append(element("option", { value: at }, `release ${name}`)));
 form.hidden = false;
 form.addEventListener("submit", event => event.preventDefault());
-const found = document.getElementById("found"), whole = document.getElementById("whole");
+const [found, whole, count] = ["found", "whole", "count"].map(id => document.getElementById(id));
 const MOST = 500;
 function filter() {
   const text = words.value.trim().toLowerCase();
-  whole.hidden = Boolean(text || verdict.value || release.value);
+  const isFiltered = Boolean(text || verdict.value || release.value);
+  whole.hidden = isFiltered;
+  count.hidden = !isFiltered;
   found.replaceChildren();
-  if (!whole.hidden) return;
   const matching = cases.filter(one =>
     (!text || one.id.toLowerCase().includes(text) || one.rules.some(id => id.toLowerCase().includes(text)))
     && (!verdict.value || one.verdict == verdict.value)
     && (!release.value || (one.since <= release.value && release.value <= one.until)));
-  const more = matching.length > MOST ? `, of which the first ${MOST} are shown` : "";
-  found.append(element("p", { role: "status" }, `${matching.length} cases${more}`), rowsOf(matching.slice(0, MOST)));
+  // The failures are filtered where they are.
+  const named = new Set(matching.map(one => one.id));
+  for (const section of document.querySelectorAll("section")) {
+    for (const one of section.querySelectorAll("details.failure")) one.hidden = !named.has(one.id);
+    section.hidden = !section.querySelector("details.failure:not([hidden])");
+  }
+  if (!isFiltered) return;
+  const others = matching.filter(one => !failures.has(one.id));
+  const more = others.length > MOST ? `; of ${others.length} that do not fail, the first ${MOST} are shown` : "";
+  count.textContent = `${matching.length} of ${cases.length} cases, ${matching.filter(isBad).length} of them fail${more}`;
+  found.append(rowsOf(others.slice(0, MOST)));
 }
 form.addEventListener("input", filter);
 
@@ -111,10 +114,14 @@ function openNamed() {
   }
   const one = document.getElementById(id);
   if (!one) return;
-  // A filter hides the lists.
-  if (!failures.has(id)) { form.reset(); filter(); }
+  // The filter may hide it.
+  if (one.closest("[hidden]")) { form.reset(); filter(); }
   if (one.tagName == "DETAILS") { one.open = true; one.build?.(); }
   one.scrollIntoView();
 }
 addEventListener("hashchange", openNamed);
+// On paper, every failure is open.
+let folded = [];
+addEventListener("beforeprint", () => { folded = [...document.querySelectorAll("details.failure:not([open])")]; for (const one of folded) one.open = true; });
+addEventListener("afterprint", () => { for (const one of folded) one.open = false; });
 openNamed();

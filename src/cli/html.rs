@@ -1,7 +1,7 @@
 //! The common parts of pages: escaped texts, the style, and the views of `web/page` as one script.
 
 use super::output::escape_text;
-use std::fmt::Write as _;
+use crate::conformance::sanitized_text::joined_modules;
 
 /// Colours and shapes, also of the page of `web/` and of the site.
 pub(crate) const STYLE: &str = include_str!("../../web/style.css");
@@ -30,19 +30,12 @@ const MODULES: [&str; 14] = [
     include_str!("../../web/page/report.js"),
 ];
 
-/// Returns the views as one script. Their names are unique, so that imports and the word `export` can be left out.
+/// Returns the views as one script, in a function, so that no name meets one of the browser.
 pub(crate) fn views() -> String {
-    let lines = MODULES.iter().flat_map(|module| module.lines());
-    // In a function, so that no name meets one of the browser.
-    let mut script = String::from("(() => {\n\"use strict\";\n");
-    for line in lines {
-        if line.starts_with("import ") || line.trim_start().starts_with("//") {
-            continue;
-        }
-        let _ = writeln!(script, "{}", line.strip_prefix("export ").unwrap_or(line));
-    }
-    script.push_str("})();");
-    script
+    format!(
+        "(() => {{\n\"use strict\";\n{}}})();",
+        joined_modules(&MODULES)
+    )
 }
 
 /// Escapes text for HTML content and quoted attributes. A name in a file must not become markup, and must not hide or reverse the text

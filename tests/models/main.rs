@@ -7,6 +7,7 @@ mod graph_files;
 mod graph_models;
 mod inputs;
 mod packages;
+mod profiles;
 mod runtime_misuse;
 #[path = "../support/mod.rs"]
 mod support;

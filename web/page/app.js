@@ -53,7 +53,7 @@ export async function showModel(into, model) {
   const state = new URLSearchParams(location.hash.slice(1));
 
   into.replaceChildren(
-    element("header", { class: "head" }, element("h1", { tabindex: -1 }, model.name), element("p", { class: "faint", style: "margin:.2rem 0" }, summaryOf(model))),
+    element("header", { class: "head" }, element("h1", { tabindex: -1, title: model.name }, model.name.replace(/^.*[/\\](?=.)/, "")), element("p", { class: "faint", style: "margin:.2rem 0" }, summaryOf(model))),
     element("div", { class: "answers" }, answersOf(model, go, (id) => { open(id); buttons.get(id)?.focus(); })), list, ...panels.values());
   const wanted = state.get("tab") ?? "";
   const broken = model.verify?.violations?.find((/** @type {any} */ each) => typeof each.offset === "number");
@@ -120,7 +120,11 @@ function answersOf(model, go, open) {
   const more = (/** @type {string} */ text, /** @type {string} */ tab) => element("button", { type: "button", class: "link", onclick: () => open(tab) }, text);
   if (model.verify) {
     const [first] = violations;
-    out.push(first
+    // Such a file is neither good nor broken: the grammar of the kind is not known.
+    const unknown = model.verify.findings?.find((/** @type {any} */ each) => each.rule === "BLOB-06");
+    out.push(!first && unknown
+      ? element("div", { class: "note warn" }, element("strong", {}, "? Has a module of an unknown kind"), sentence(unknown.message), element("div", {}, more("rule", "rules")))
+      : first
       ? element("div", { class: "note bad" }, element("strong", {}, `✗ Breaks ${violations.length === 1 ? first.rule : `${violations.length} rules`}`), sentence(first.message),
         element("div", { class: "row" }, typeof first.offset === "number" ? element("button", { type: "button", onclick: () => go(unitOf(model, first), first.offset) }, `Show byte ${hex(first.offset)}`) : null, more("rule", "rules")))
       : element("div", { class: "note good" }, element("strong", {}, "✓ Breaks no rule"), model.verify.findings?.length ? more(`${model.verify.findings.length} oddities that readers tolerate`, "rules") : "Every byte is where the specification wants it."));

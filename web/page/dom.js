@@ -46,12 +46,13 @@ export function visible(text) {
 }
 
 /**
- * A sentence whose words between backticks become code.
+ * A sentence: words between backticks become code, and *words* are emphasized.
  * @param {string | null | undefined} text
  * @returns {any[]}
  */
 export function sentence(text) {
-  return (text ?? "").split(/`([^`]+)`/).map((part, at) => (at % 2 === 1 ? element("code", {}, part) : part));
+  const parts = (text ?? "").split(/(`[^`]+`|(?<![^\s(])\*[^*`\s](?:[^*`]*[^*`\s])?\*(?!\w))/);
+  return parts.map((part, at) => (at % 2 === 1 ? element(part.startsWith("`") ? "code" : "em", {}, part.slice(1, -1)) : part));
 }
 
 /** @param {number} bytes */

@@ -51,21 +51,23 @@ async function textAt(model, unit, start, end) {
 function graphOf(title, text) {
   let json;
   try { json = JSON.parse(text); } catch { return null; }
-  if (!Array.isArray(json?.nodes)) return null;
+  if (!Array.isArray(json?.nodes) || json.nodes.some((/** @type {any} */ node) => typeof node !== "object" || node === null)) return null;
+  // A file that breaks the rules of a graph is drawn as far as it is one.
+  const listed = (/** @type {any} */ value) => (Array.isArray(value) ? value : []);
   const attribute = (/** @type {string} */ name) => {
     const value = json.attrs?.[name];
     return Array.isArray(value) ? (Array.isArray(value[1]) ? value[1] : value) : [];
   };
   const [shapes, types, storages] = [attribute("shape"), attribute("dltype"), attribute("storage_id")];
-  const rows = json.node_row_ptr ?? [];
-  const heads = new Set((json.heads ?? []).map((/** @type {any} */ head) => head?.[0]));
+  const rows = listed(json.node_row_ptr);
+  const heads = new Set(listed(json.heads).map((/** @type {any} */ head) => head?.[0]));
   /** @type {DrawnModel["edges"]} */
   const edges = [];
   const nodes = json.nodes.map((/** @type {any} */ node, /** @type {number} */ index) => {
     const entry = rows[index] ?? index;
     const shape = Array.isArray(shapes[entry]) ? `${types[entry] ?? ""}[${shapes[entry].join(", ")}]` : types[entry] ?? "";
     const storage = storages[entry];
-    for (const input of node.inputs ?? []) edges.push({ from: String(input?.[0]), to: String(index) });
+    for (const input of listed(node.inputs)) edges.push({ from: String(input?.[0]), to: String(index) });
     const isCall = node.op !== "null";
     const about = [["name", String(node.name)], ["operator", isCall ? String(node.attrs?.func_name ?? node.op) : "input or parameter"], ["result", shape]];
     if (storage !== undefined) about.push(["storage", String(storage)]);

@@ -8,7 +8,7 @@ import { unitsOf } from "./model.js";
 const part = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id)).textContent;
 const main = /** @type {any} */ (document.querySelector("main"));
 
-/** @type {Promise<{module: ArrayBuffer, rules: any}> | null} */
+/** @type {Promise<{module: WebAssembly.Module, rules: any}> | null} */
 let parts = null;
 /** @type {Worker | null} */
 let worker = null;
@@ -22,7 +22,8 @@ function unpacked(base64) {
 }
 
 async function unpackParts() {
-  return { module: /** @type {ArrayBuffer} */ (unpacked(part("wasm")).buffer), rules: JSON.parse(new TextDecoder().decode(unpacked(part("rules")))) };
+  // Compiled once, for the workers of all files.
+  return { module: await WebAssembly.compile(/** @type {Uint8Array<ArrayBuffer>} */ (unpacked(part("wasm")))), rules: JSON.parse(new TextDecoder().decode(unpacked(part("rules")))) };
 }
 
 /** Starts a new worker. The memory of the last file is freed together with its worker. */

@@ -84,6 +84,7 @@ function accountView(model, account, titled) {
     need.module ?? "", need.kind, need.about, need.registered_by ?? "",
     [need.renamed, ...(need.code ?? []).map((/** @type {string[]} */ fact) => fact.join(": "))].filter(Boolean).join("; "),
   ]);
+  const titles = ["module", "kind", "what it is", "provided by", "more"].slice(0, needs.some((/** @type {string[]} */ need) => need[4]) ? 5 : 4);
   choose(last);
   return element("section", {},
     titled ? element("h2", {}, account.title) : null,
@@ -92,7 +93,7 @@ function accountView(model, account, titled) {
     reason,
     element("h3", {}, "All reasons"), table(["releases", "verdict", "why"], rows),
     needs.length > 0 ? element("h3", {}, "What the modules need") : null,
-    needs.length > 0 ? table(["module", "kind", "what it is", "provided by", "more"], needs) : null,
+    needs.length > 0 ? table(titles, needs.map((/** @type {string[]} */ need) => need.slice(0, titles.length))) : null,
     (account.remarks ?? []).map((/** @type {string} */ remark) => element("div", { class: "note" }, sentence(remark))),
     account.looked_at ? element("p", { class: "faint" }, `Judged: ${account.looked_at}.`) : null);
 }

@@ -23,7 +23,8 @@ async function received({ data }) {
 /** @param {any} data */
 async function handle(data) {
   if (data.start) {
-    wasm = (await WebAssembly.instantiate(data.start, {})).instance.exports;
+    // Of a compiled module, the result is the instance itself.
+    wasm = (await WebAssembly.instantiate(/** @type {WebAssembly.Module} */ (data.start), {})).exports;
     return null;
   }
   if (data.file) {

@@ -24,7 +24,7 @@ use super::table::table;
 use super::{CliError, Exit, host_array};
 use indicatif::{ProgressBar, ProgressStyle};
 use inputs::Inputs;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -149,12 +149,13 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
     // Written before the operators are sorted.
     if let Some(path) = &args.trace {
         let is_page = path.extension().is_some_and(|last| last == "html");
+        let model = args.library.as_ref().or(args.graph.as_ref());
+        let name = model.and_then(|model| model.file_name());
+        let model = name.map_or_else(String::new, |name| output::file_name(Path::new(name)));
         let text = if is_page {
-            let model = args.library.as_ref().or(args.graph.as_ref());
-            let title = model.map(|model| output::file_name(model).to_string());
-            profile_page::page(&title.unwrap_or_default(), &operators)
+            profile_page::page(&model, &operators)
         } else {
-            chrome_trace(&operators)
+            chrome_trace(&model, &operators)
         };
         output::write(path, text.as_bytes(), Content::Text)?;
     }
@@ -187,23 +188,27 @@ fn report(args: &RunArgs, mut operators: Vec<Operator>) -> Result<(), CliError> 
     ))
 }
 
-/// Creates a trace in the format of `chrome://tracing`, which Perfetto also opens: two events for each operator, its begin and its end,
-/// in microseconds.
-fn chrome_trace(operators: &[Operator]) -> String {
-    let events = operators.iter().flat_map(|operator| {
-        let event = |at: Duration, phase: &str| {
-            json!({
-                // The format requires a thread and a process.
-                "ts": at.as_secs_f64() * 1e6, "tid": 1, "pid": 1, "name": operator.name, "ph": phase,
-                "args": { "shapes": operator.shapes },
-            })
-        };
-        [
-            event(operator.started, "B"),
-            event(operator.started + operator.took, "E"),
-        ]
-    });
-    let events: Vec<Value> = events.collect();
+/// Returns a time in microseconds. The division keeps three decimals, unlike a product with 1e6.
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+/// Creates a trace in the format of `chrome://tracing`, which Perfetto also opens: one complete event for each operator, in
+/// microseconds, after the names of the process and of its thread.
+fn chrome_trace(model: &str, operators: &[Operator]) -> String {
+    let named = |what: &str, name: &str| json!({ "ph": "M", "name": what, "pid": 1, "tid": 1, "args": { "name": name } });
+    let mut events = vec![
+        named("process_name", model),
+        named("thread_name", "operators"),
+    ];
+    events.extend(operators.iter().map(|operator| {
+        json!({
+            // The format requires a thread and a process.
+            "ph": "X", "name": operator.name, "cat": "operator", "pid": 1, "tid": 1,
+            "ts": micros(operator.started), "dur": micros(operator.took),
+            "args": { "shapes": operator.shapes },
+        })
+    }));
     json!({ "displayTimeUnit": "ns", "traceEvents": events }).to_string()
 }
 

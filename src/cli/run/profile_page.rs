@@ -1,16 +1,30 @@
 //! A profile as a page: a bar of the operators by their total time, a bar of the calls in their order, and a table. Without script.
 
-use super::Operator;
+use super::{Operator, micros};
 use crate::cli::html::{STYLE, escape};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The width of a bar, in the units of its drawing.
-const WIDTH: f64 = 1200.0;
-
 /// The number of calls that are drawn, the longest ones. More are narrower than a pixel.
 const MOST_CALLS: usize = 5_000;
+
+/// The smallest share of an operator that has its own part in the bar. On a wide screen it is one pixel.
+const LEAST_PART: f64 = 0.001;
+
+/// The smallest share of a part that has a line at its end, and of a part that has its name.
+const LEAST_LINE: f64 = 0.004;
+const LEAST_NAME: f64 = 0.03;
+
+/// The shapes of the page. On a narrow screen, a row of the table becomes a name, a line of numbers and the shapes.
+const PROFILE_STYLE: &str = "main{max-width:78rem;margin:0 auto;padding:1rem}\
+    .parts{display:flex;height:3.2rem;border:1px solid var(--control);border-radius:6px;overflow:hidden}.calls{min-width:60rem}\
+    .parts a{min-width:0;overflow:hidden;white-space:nowrap;text-overflow:ellipsis;font-size:.87em;line-height:3.2rem;color:var(--text);text-decoration:none}\
+    .parts a.line{box-shadow:inset -1px 0 var(--back)}.parts a.named{padding:0 .35em}.parts a:hover,.parts a:focus-visible{outline:2px solid var(--text);outline-offset:-2px}\
+    .parts a,td i{background:light-dark(hsl(var(--h) 70% 80%),hsl(var(--h) 45% 30%))}.parts a.rest{background:var(--raised)}\
+    td i{display:inline-block;width:1.1em;height:1.1em;margin-right:.5em;vertical-align:-.2em}tr:target{background:var(--mark)}td.name{overflow-wrap:anywhere}\
+    @media(max-width:40rem){thead{display:none}tr{display:flex;flex-wrap:wrap;gap:0 1rem;border-bottom:1px solid var(--line);padding:.3rem 0}\
+    td{border:0;padding:0}td.name,td.shapes{flex:1 0 100%;overflow-wrap:anywhere}td.shapes{color:var(--faint)}.count::before{content:\"calls \"}.took::after{content:\" us\"}}";
 
 /// The total time and the number of calls of one operator.
 struct Total<'o> {
@@ -24,48 +38,77 @@ struct Total<'o> {
 
 /// Creates the page. `operators` are in the order of their calls.
 pub(super) fn page(title: &str, operators: &[Operator]) -> String {
-    let total: Duration = operators.iter().map(|operator| operator.took).sum();
-    let totals = by_name(operators);
-    let colors: BTreeMap<&str, usize> = totals
-        .iter()
-        .enumerate()
-        .map(|(index, each)| (each.name, index))
-        .collect();
     let title = escape(title);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n<title>profile of {title}</title>\n<style>{STYLE}\
-         main{{max-width:78rem;margin:0 auto;padding:1rem}}svg{{display:block;width:100%;min-width:44rem;height:auto;border:1px solid var(--control);border-radius:6px}}\
-         svg text{{font:13px var(--sans);fill:var(--text)}}</style>\n<main>\n<h1>Profile of {title}</h1>\n\
-         <p>{} calls of {} operators took {:.1} us. Point at a part of a bar for its name and time.</p>\n<h2>By operator</h2>\n",
-        operators.len(),
-        totals.len(),
+         <link rel=\"icon\" href=\"data:,\">\n<title>profile of {title}</title>\n<style>{STYLE}{PROFILE_STYLE}</style>\n<main>\n<h1>Profile of {title}</h1>\n"
+    );
+    if operators.is_empty() {
+        out.push_str("<p class=\"note warn\">The model called no operator. A function of exec_mode \"compiled\" shows none.</p>\n");
+    } else {
+        bars_and_table(&mut out, operators);
+    }
+    out.push_str("</main>\n</html>\n");
+    out
+}
+
+/// Writes both bars and the table of at least one operator.
+fn bars_and_table(out: &mut String, operators: &[Operator]) {
+    let total: Duration = operators.iter().map(|operator| operator.took).sum();
+    let totals = by_name(operators);
+    let places = totals.iter().enumerate();
+    let bar = Bar {
+        total,
+        places: places.map(|(index, each)| (each.name, index)).collect(),
+        prefix: common_prefix(&totals),
+    };
+    let _ = writeln!(
+        out,
+        "<p>{} of {} took {:.1} us. Point at a part of a bar for its name and time; click it for its row.</p>\n<h2>By operator</h2>\n<div class=\"parts\">",
+        counted(operators.len(), "call"),
+        counted(totals.len(), "operator"),
         micros(total),
     );
-    let parts = totals
+    let (wide, narrow): (Vec<_>, Vec<_>) = totals
         .iter()
-        .map(|each| (each.name, each.took, each.shapes));
-    bar(&mut out, "time by operator", parts, total, &colors);
-    out.push_str("<h2>In the order of the calls</h2>\n");
+        .partition(|each| share(each.took, total) >= LEAST_PART);
+    for each in wide {
+        bar.part(out, each.name, each.took, each.shapes, "");
+    }
+    if !narrow.is_empty() {
+        let took = narrow.iter().map(|each| each.took).sum();
+        let (wide, percent) = (share(took, total), share(took, total) * 100.0);
+        let others = counted(narrow.len(), "other operator");
+        let _ = writeln!(
+            out,
+            "<a class=\"rest{}\" href=\"#table\" style=\"flex:{:.3} 0 0\" title=\"{others}: {:.3} us, {percent:.1} %\">{}</a>",
+            if wide >= LEAST_NAME { " named" } else { "" },
+            wide * 1000.0,
+            micros(took),
+            if wide >= LEAST_NAME { &*others } else { "" },
+        );
+    }
+    out.push_str("</div>\n<h2>In the order of the calls</h2>\n<div class=\"scroll\"><div class=\"parts calls\">\n");
     // The shortest calls are left out of a long profile.
     let mut shortest: Vec<Duration> = operators.iter().map(|operator| operator.took).collect();
     shortest.sort_unstable_by(|left, right| right.cmp(left));
     let least = shortest.get(MOST_CALLS).copied();
-    let calls = operators
-        .iter()
-        .filter(|call| least.is_none_or(|least| call.took > least));
-    let calls = calls.map(|call| (call.name.as_str(), call.took, call.shapes.as_str()));
-    bar(&mut out, "calls in their order", calls, total, &colors);
+    for call in operators {
+        if least.is_none_or(|least| call.took > least) {
+            // Only the parts of the first bar are reached by the Tab key, because there may be thousands of calls.
+            bar.part(out, &call.name, call.took, &call.shapes, " tabindex=\"-1\"");
+        }
+    }
     out.push_str(
-        "<h2>Table</h2>\n<div class=\"scroll\"><table><thead><tr><th>operator</th><th class=\"number\">calls</th>\
+        "</div></div>\n<h2 id=\"table\">Table</h2>\n<table><thead><tr><th>operator</th><th class=\"number\">calls</th>\
          <th class=\"number\">us</th><th class=\"number\">share</th><th>shapes of the longest call</th></tr></thead><tbody>\n",
     );
-    for each in &totals {
+    for (index, each) in totals.iter().enumerate() {
         let _ = writeln!(
             out,
-            "<tr><td><span style=\"background:{};padding:0 .6em;margin-right:.5em\"></span>{}</td><td class=\"number\">{}</td>\
-             <td class=\"number\">{:.3}</td><td class=\"number\">{:.1} %</td><td>{}</td></tr>",
-            color(&colors, each.name),
+            "<tr id=\"o{index}\"><td class=\"name\"><i style=\"--h:{}\"></i>{}</td><td class=\"number count\">{}</td>\
+             <td class=\"number took\">{:.3}</td><td class=\"number\">{:.1} %</td><td class=\"shapes\">{}</td></tr>",
+            hue(index),
             escape(each.name),
             each.calls,
             micros(each.took),
@@ -73,8 +116,7 @@ pub(super) fn page(title: &str, operators: &[Operator]) -> String {
             escape(each.shapes),
         );
     }
-    out.push_str("</tbody></table></div>\n</main>\n</html>\n");
-    out
+    out.push_str("</tbody></table>\n");
 }
 
 /// Sums the calls of each operator. The most expensive one is first.
@@ -99,53 +141,67 @@ fn by_name(operators: &[Operator]) -> Vec<Total<'_>> {
     totals
 }
 
-/// Draws a bar of parts, each with its name, its time and its shapes, whose widths are their shares of `total`.
-fn bar<'p>(
-    out: &mut String,
-    name: &str,
-    parts: impl Iterator<Item = (&'p str, Duration, &'p str)>,
+/// The common data of the parts of a bar.
+struct Bar<'o> {
     total: Duration,
-    colors: &BTreeMap<&str, usize>,
-) {
-    let _ = writeln!(
-        out,
-        "<div class=\"scroll\"><svg viewBox=\"0 0 {WIDTH} 50\" role=\"img\" aria-label=\"{name}\">"
-    );
-    let mut left = 0.0;
-    for (name, took, shapes) in parts {
-        let width = share(took, total) * WIDTH;
-        let shown = escape(name);
-        let _ = write!(
+    /// The row of each operator in the table.
+    places: BTreeMap<&'o str, usize>,
+    /// The text before every name, which the parts leave out.
+    prefix: &'o str,
+}
+
+impl Bar<'_> {
+    /// Writes a part, whose width is its share of the total. `more` is an attribute.
+    fn part(&self, out: &mut String, name: &str, took: Duration, shapes: &str, more: &str) {
+        let index = self.places.get(name).copied().unwrap_or_default();
+        let wide = share(took, self.total);
+        let class = match wide {
+            _ if wide >= LEAST_NAME => " class=\"line named\"",
+            _ if wide >= LEAST_LINE => " class=\"line\"",
+            _ => "",
+        };
+        let shown = name.strip_prefix(self.prefix).unwrap_or(name);
+        let shown = shown.strip_prefix("vm.builtin.").unwrap_or(shown);
+        let _ = writeln!(
             out,
-            "<g><title>{shown}: {:.3} us, {:.1} %, {}</title><rect x=\"{left:.2}\" y=\"0\" width=\"{:.2}\" height=\"50\" style=\"fill:{}\"/>",
+            "<a{class}{more} href=\"#o{index}\" style=\"--h:{};flex:{:.3} 0 0\" title=\"{}: {:.3} us, {:.1} %{}{}\">{}</a>",
+            hue(index),
+            wide * 1000.0,
+            escape(name),
             micros(took),
-            share(took, total) * 100.0,
+            wide * 100.0,
+            if shapes.is_empty() { "" } else { ", " },
             escape(shapes),
-            (width - 0.6).max(0.2),
-            color(colors, name),
+            if wide >= LEAST_NAME {
+                escape(shown)
+            } else {
+                String::new()
+            },
         );
-        // A letter is about 7 units wide. A name that does not fit would cover its neighbours.
-        let letters = name.chars().count();
-        let fits = letters as f64 * 7.5 + 8.0 < width;
-        if fits {
-            let _ = write!(out, "<text x=\"{:.2}\" y=\"30\">{shown}</text>", left + 6.0);
-        }
-        out.push_str("</g>\n");
-        left += width;
     }
-    out.push_str("</svg></div>\n");
 }
 
-/// Returns a pale colour for an operator, which is a background for text in both schemes.
-fn color(colors: &BTreeMap<&str, usize>, name: &str) -> String {
-    // Multiples of the golden angle keep neighbours apart.
-    let index = colors.get(name).copied().unwrap_or_default();
-    let hue = (index as f64 * 137.508) % 360.0;
-    format!("light-dark(hsl({hue:.0} 70% 80%),hsl({hue:.0} 45% 30%))")
+/// Returns the text before all names that ends in `_` or `.`: `tvmgen_default_fused_`. A single name has none.
+fn common_prefix<'o>(totals: &[Total<'o>]) -> &'o str {
+    let [first, others @ ..] = totals else {
+        return "";
+    };
+    let is_common = |prefix: &str| others.iter().all(|each| each.name.starts_with(prefix));
+    let ends = first.name.match_indices(['_', '.']).map(|(at, _)| at + 1);
+    let prefixes = ends.filter_map(|end| first.name.get(..end));
+    let common = prefixes.take_while(|prefix| !others.is_empty() && is_common(prefix));
+    common.last().unwrap_or_default()
 }
 
-fn micros(took: Duration) -> f64 {
-    took.as_secs_f64() * 1e6
+/// Returns the hue of the operator in this row. Multiples of the golden angle keep neighbours apart. Its colour is pale, a background for
+/// text in both schemes.
+fn hue(index: usize) -> u32 {
+    (index as f64 * 137.508 % 360.0) as u32
+}
+
+/// Returns a number with its noun.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns the share of a time in the total, from 0 to 1.
