@@ -1,8 +1,10 @@
-//! The documentation of each rule's constant: the text of the rule, with links that rustdoc understands.
+//! The documentation of each rule's constant, and of the module with the constants of a chapter: the text of the rule, and the tables,
+//! productions and operations of the chapter, with links that rustdoc understands.
 //!
 //! The prose of `spec/` is Markdown for a reader of files. In rustdoc, a link to a file leads nowhere, an indented block is a doctest,
 //! and a bracket is a link to an item. Therefore links to chapters become links to modules, and ids of rules links to constants.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,7 +20,8 @@ const FEATURES: [(&str, &str); 6] = [
     ("rpc", "RPC"),
 ];
 
-/// Writes a file for each rule of these chapters into `folder`: the documentation of its constant.
+/// Writes into `folder` a file for each rule of these chapters, and a file for each chapter: the documentation of its constants and of
+/// their module.
 pub(crate) fn write(root: &Path, spec: &[String], folder: &Path) {
     fs::create_dir_all(folder).expect("OUT_DIR is writable");
     let chapters: Vec<(&str, String)> = spec
@@ -55,7 +58,38 @@ pub(crate) fn write(root: &Path, spec: &[String], folder: &Path) {
             fs::write(folder.join(format!("{}.md", id.replace('-', "_"))), doc)
                 .expect("OUT_DIR is writable");
         }
+        let beside = links.body("", &text_beside_rules(prose));
+        fs::write(folder.join(format!("{chapter}.md")), beside).expect("OUT_DIR is writable");
     }
+}
+
+/// Returns the lines of a chapter that belong to no rule, without its title and without headings that nothing follows.
+fn text_beside_rules(prose: &str) -> Vec<&str> {
+    let (mut lines, mut in_rule, mut fenced) = (Vec::new(), false, false);
+    for line in prose.lines().skip(1) {
+        fenced ^= line.starts_with("```");
+        if !fenced && line.starts_with('#') {
+            in_rule = heading(line).is_some();
+        }
+        if !in_rule && !line.starts_with("<!--") {
+            lines.push(line);
+        }
+    }
+    let mut kept: Vec<&str> = Vec::new();
+    let mut next = 0;
+    for line in lines.into_iter().rev() {
+        let depth = line.bytes().take_while(|byte| *byte == b'#').count();
+        // At the end, or before a heading that is not below this one, a heading has no text.
+        if depth > 0 && depth >= next {
+            continue;
+        }
+        if !line.is_empty() {
+            next = if depth > 0 { depth } else { usize::MAX };
+        }
+        kept.push(line);
+    }
+    kept.reverse();
+    kept
 }
 
 /// Splits `### BLOB-07 Title` into id and title.
@@ -94,9 +128,21 @@ impl Links<'_> {
     /// Returns the documentation of one rule.
     fn document(&self, id: &str, title: &str, attributes: &str, text: &[&str]) -> String {
         let mut doc = format!("{id}: {}.\n\n{}\n\n", inline(title), summary(attributes));
+        doc.push_str(&self.body(id, text));
+        writeln!(doc, "\nThis is a rule of `spec/{}.md`.", self.chapter).expect("strings grow");
+        doc
+    }
+
+    /// Returns text as rustdoc reads it. `own` is the rule that it belongs to, which does not become a link.
+    fn body(&self, own: &str, text: &[&str]) -> String {
+        let mut doc = String::new();
+        let mut text = text.iter().map(|line| Cow::Borrowed(*line)).peekable();
         // The block that the last line belongs to.
         let (mut fenced, mut indented, mut blank) = (false, false, true);
-        for line in text {
+        while let Some(mut line) = text.next() {
+            if !fenced && has_open_bracket(&line) && let Some(next) = text.next() {
+                line = format!("{line} {next}").into();
+            }
             if line.starts_with("```") {
                 // Without a language, rustdoc would compile the block.
                 let open = if fenced { "```" } else { "```text" };
@@ -118,16 +164,15 @@ impl Links<'_> {
             }
             blank = line.is_empty();
             if indented {
-                writeln!(doc, "{}", line.strip_prefix("    ").unwrap_or(line))
+                writeln!(doc, "{}", line.strip_prefix("    ").unwrap_or(&line))
             } else {
-                writeln!(doc, "{}", self.line(id, line))
+                writeln!(doc, "{}", self.line(own, &line))
             }
             .expect("strings grow");
         }
         if indented {
             doc.push_str("```\n");
         }
-        writeln!(doc, "\nThis is a rule of `spec/{}.md`.", self.chapter).expect("strings grow");
         doc
     }
 
@@ -168,11 +213,13 @@ impl Links<'_> {
                 .and_then(|(text, after)| Some((text, after.split_once(')')?)))
             {
                 Some((text, (target, after))) if !text.contains(['[', ']']) => {
-                    let file = target.split_once('#').map_or(target, |(file, _)| file);
+                    let (file, place) = target.split_once('#').unwrap_or((target, ""));
                     let chapter = file.strip_suffix(".md").unwrap_or(self.chapter);
                     let is_chapter = self.ids.values().any(|known| *known == chapter);
-                    if file.is_empty() || !is_chapter || !is_built(chapter) {
+                    if !is_chapter || !is_built(chapter) {
                         write!(out, "{text} in `spec/{chapter}.md`")
+                    } else if !place.is_empty() && !self.ids.contains_key(&*place.to_uppercase()) {
+                        write!(out, "[{text}](crate::{chapter}::rules#{place})")
                     } else {
                         write!(out, "[{text}](crate::{chapter})")
                     }
@@ -208,6 +255,14 @@ impl Links<'_> {
             rest = after;
         }
     }
+}
+
+/// Returns whether a link begins in this line and ends in the next one.
+fn has_open_bracket(line: &str) -> bool {
+    let prose = line.split('`').step_by(2);
+    prose
+        .last()
+        .is_some_and(|end| end.rfind('[').is_some_and(|at| !end[at..].contains(']')))
 }
 
 /// Escapes a title outside of code: rustdoc would take brackets for links, and `<` for HTML.

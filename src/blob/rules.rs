@@ -1,4 +1,7 @@
 //! The rules of chapter `blob`. The documentation of each constant is the text of the rule in `spec/blob.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/blob.md"))]
 
 crate::rule::rules! {
     BLOB_01 BLOB_02 BLOB_03 BLOB_04 BLOB_05 BLOB_06 BLOB_07 BLOB_08 BLOB_09 BLOB_10 BLOB_11 BLOB_12

@@ -1,4 +1,7 @@
 //! The rules of chapter `device`. The documentation of each constant is the text of the rule in `spec/device.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/device.md"))]
 
 crate::rule::rules! {
     DEV_01 DEV_02 DEV_03 DEV_04 DEV_05 DEV_06 DEV_07 DEV_08 DEV_09 DEV_10 DEV_11 DEV_12 DEV_13

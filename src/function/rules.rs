@@ -1,4 +1,7 @@
 //! The rules of chapter `function`. The documentation of each constant is the text of the rule in `spec/function.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/function.md"))]
 
 crate::rule::rules! {
     FUN_01 FUN_02 FUN_03 FUN_04 FUN_05 FUN_06 FUN_07 FUN_08 FUN_09 FUN_10 FUN_11 FUN_12 FUN_13

@@ -1,4 +1,7 @@
 //! The rules of chapter `graph`. The documentation of each constant is the text of the rule in `spec/graph.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/graph.md"))]
 
 crate::rule::rules! {
     GRF_01 GRF_02 GRF_03 GRF_04 GRF_05 GRF_06 GRF_07 GRF_08 GRF_09 GRF_10 GRF_11 GRF_12 GRF_13

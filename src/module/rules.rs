@@ -1,4 +1,7 @@
 //! The rules of chapter `module`. The documentation of each constant is the text of the rule in `spec/module.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/module.md"))]
 
 crate::rule::rules! {
     MOD_01 MOD_02 MOD_03 MOD_04 MOD_05 MOD_06 MOD_07 MOD_08 MOD_09 MOD_10 MOD_11 MOD_12 MOD_13

@@ -1,4 +1,7 @@
 //! The rules of chapter `object`. The documentation of each constant is the text of the rule in `spec/object.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/object.md"))]
 
 crate::rule::rules! {
     OBJ_01 OBJ_02 OBJ_38 OBJ_03 OBJ_04 OBJ_05 OBJ_06 OBJ_07 OBJ_08 OBJ_09 OBJ_10 OBJ_11 OBJ_12

@@ -1,4 +1,7 @@
 //! The rules of chapter `payload`. The documentation of each constant is the text of the rule in `spec/payload.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/payload.md"))]
 
 crate::rule::rules! {
     PAY_01 PAY_02 PAY_03 PAY_04 PAY_05 PAY_06 PAY_07 PAY_08 PAY_09 PAY_10 PAY_11 PAY_12 PAY_13

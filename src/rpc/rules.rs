@@ -1,4 +1,7 @@
 //! The rules of chapter `rpc`. The documentation of each constant is the text of the rule in `spec/rpc.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/rpc.md"))]
 
 crate::rule::rules! {
     RPC_01 RPC_02 RPC_03 RPC_04 RPC_05 RPC_10 RPC_11 RPC_12 RPC_13 RPC_14 RPC_15 RPC_16 RPC_20 RPC_21

@@ -1,4 +1,7 @@
 //! The rules of chapter `target`. The documentation of each constant is the text of the rule in `spec/target.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/target.md"))]
 
 crate::rule::rules! {
     TGT_01 TGT_02 TGT_03 TGT_04 TGT_05 TGT_06 TGT_07 TGT_08 TGT_09 TGT_10 TGT_11 TGT_12 TGT_13 TGT_14 TGT_15 TGT_20 TGT_21 TGT_22 TGT_23

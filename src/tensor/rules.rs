@@ -1,4 +1,7 @@
 //! The rules of chapter `tensor`. The documentation of each constant is the text of the rule in `spec/tensor.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/tensor.md"))]
 
 crate::rule::rules! {
     TEN_01 TEN_02 TEN_03 TEN_04 TEN_05 TEN_06 TEN_07 TEN_08 TEN_09 TEN_10 TEN_20 TEN_21 TEN_22

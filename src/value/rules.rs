@@ -1,4 +1,7 @@
 //! The rules of chapter `value`. The documentation of each constant is the text of the rule in `spec/value.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/value.md"))]
 
 crate::rule::rules! {
     VAL_01 VAL_02 VAL_03 VAL_04 VAL_05 VAL_06 VAL_07 VAL_08 VAL_09 VAL_10 VAL_11 VAL_12 VAL_13

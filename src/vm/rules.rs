@@ -1,4 +1,7 @@
 //! The rules of chapter `vm`. The documentation of each constant is the text of the rule in `spec/vm.md`.
+//! The text of the chapter around the rules follows.
+//!
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/rules/vm.md"))]
 
 crate::rule::rules! {
     VM_01 VM_02 VM_03 VM_04 VM_05 VM_11 VM_12 VM_13 VM_14 VM_20 VM_21 VM_22 VM_23 VM_24 VM_25 VM_28
