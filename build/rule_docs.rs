@@ -140,7 +140,10 @@ impl Links<'_> {
         // The block that the last line belongs to.
         let (mut fenced, mut indented, mut blank) = (false, false, true);
         while let Some(mut line) = text.next() {
-            if !fenced && has_open_bracket(&line) && let Some(next) = text.next() {
+            if !fenced
+                && has_open_bracket(&line)
+                && let Some(next) = text.next()
+            {
                 line = format!("{line} {next}").into();
             }
             if line.starts_with("```") {

@@ -189,8 +189,9 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Returns the suite of this project. It is read from the source tree of this library, or from the tree that `TVMSPEC_ROOT`
-    /// names. With the feature `embed` it is inside the library.
+    /// Returns the suite of this project. With the feature `embed` it is inside the library. Otherwise it is read from the folder of
+    /// sources from which this library was built, if that still exists (a dependency by path or git), or from the tree that
+    /// `TVMSPEC_ROOT` names.
     ///
     /// # Errors
     ///
@@ -206,7 +207,8 @@ impl Suite {
         suite.as_ref().map_err(Clone::clone)
     }
 
-    /// Returns [`Suite::ours`] for programs that cannot continue without it.
+    /// Returns [`Suite::ours`] for programs that cannot continue without it. Despite the name, it also reads the source tree if the
+    /// feature `embed` is off.
     ///
     /// # Panics
     ///

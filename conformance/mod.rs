@@ -4,12 +4,6 @@
 //! an [`adapter::Adapter`]. [`verdict::judge`] compares the answer, [`known_failures`] excuses known failures, and [`report`] writes the
 //! result.
 //!
-//! The `driver.rs` of a chapter executes its cases, once for every runtime. A driver calls C functions, either those that this
-//! library exports or those of a library under test. To add an operation, write a function `fn(&'static FfiApi, &Value) ->
-//! Result<Reply, Reply>` there, and name it in the chapter's `OPS` as `Handler::Driven(..)`. It then runs on both.
-//! `Handler::Legacy(..)` does the same with the C interface of 0.20 and before. `Handler::Here` is for operations that no C
-//! function offers: they run only on this crate, through the Rust interface.
-//!
 //! To test a Rust type, implement [`adapter::Testee`] and run it [`adapter::InProcess`]:
 //!
 //! ```
@@ -26,12 +20,20 @@
 //!     }
 //! }
 //!
-//! let suite = Suite::embedded();
+//! let suite = Suite::ours().unwrap();
 //! let mut run = runner::Run::default();
 //! run.selection.chapters = vec!["wire".into()];
 //! let report = runner::run(suite, &mut InProcess(Mine), &run).unwrap();
 //! assert_eq!(report.totals().count("unsupported"), report.results.len());
 //! ```
+//!
+//! # Adding an operation
+//!
+//! The `driver.rs` of a chapter executes its cases, once for every runtime. A driver calls C functions, either those that this
+//! library exports or those of a library under test. To add an operation, write a function `fn(&'static FfiApi, &Value) ->
+//! Result<Reply, Reply>` there, and name it in the chapter's `OPS` as `Handler::Driven(..)`. It then runs on both.
+//! `Handler::Legacy(..)` does the same with the C interface of 0.20 and before. `Handler::Here` is for operations that no C
+//! function offers: they run only on this crate, through the Rust interface.
 
 pub mod adapter;
 pub mod answer_parts;

@@ -25,7 +25,8 @@ pub enum Reply {
     Ok {
         /// The value in the chapter's JSON form.
         value: Value,
-        /// The oddities; `None` if the testee does not report any.
+        /// The oddities: empty if the testee looked for them and found none, `None` if it does not look for any. Then they are not
+        /// compared.
         findings: Option<Vec<Oddity>>,
     },
     /// Acceptance by a runtime whose interface does not show the whole value. Only adapters of this crate use it.

@@ -1,4 +1,4 @@
-//! The verdict of one case, and the comparison of an answer with the expected one. `sameness` compares values, `findings` compares
+//! The verdict of one case, and the comparison of an answer with the expected one. `equality` compares values, `findings` compares
 //! findings, and this file compares rejections. `judgement` tells how much could be compared.
 
 mod equality;

@@ -115,9 +115,9 @@ pub trait Adapter {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The time limit of one request.
+    /// The time limit of one request, by default ten seconds.
     pub timeout: Duration,
-    /// The limit of address space in MiB, if the system supports it.
+    /// The limit of address space in MiB, if the system supports it; by default none.
     pub memory: Option<u64>,
 }
 
@@ -133,7 +133,7 @@ impl Default for Limits {
 /// The adapters, for help texts.
 pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..][#TARGET] | legacy:LIB[,LIB..][@RELEASE][#TARGET] | rpc:HOST:PORT[/KEY][@RELEASE] | rpc-tracker:HOST:PORT/KEY[?wait=SECONDS][@RELEASE] | device:NAME[:ID] | device:rpc://HOST:PORT/KEY#NAME:ID | liar:NAME";
 
-/// Opens `spec`, such as `builtin` or `exec:python3 testee.py`.
+/// Opens `spec`, such as `builtin` or `exec:python3 testee.py`. The command is split at spaces; [`exec::Exec::new`] takes its words.
 ///
 /// # Errors
 ///

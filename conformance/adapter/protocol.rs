@@ -1,12 +1,12 @@
 //! The exec protocol: one JSON object per line in each direction.
 //!
 //! ```text
-//! -> {"id":0,"op":"hello","suite":"<hash>"}
-//! <- {"id":0,"ok":{"name":"..","version":"..","releases":["0.8"],"ops":["blob.decode"]}}
-//! -> {"id":1,"op":"blob.decode","args":{"data":"<base64>"}}
-//! <- {"id":1,"ok":<value>,"findings":[{"rule":"WIRE-08","kind":"trailing","offset":24}]}
-//! <- {"id":1,"reject":{"kind":"truncated","message":"..","offset":24,"rule":"WIRE-01","field":"modules[0].kind"}}
-//! <- {"id":1,"unsupported":"why"}
+//! <- {"id":0,"op":"hello","suite":"<hash>"}
+//! -> {"id":0,"ok":{"name":"..","version":"..","releases":["0.8"],"ops":["blob.decode"]}}
+//! <- {"id":1,"op":"blob.decode","args":{"data":"<base64>"}}
+//! -> {"id":1,"ok":<value>,"findings":[{"rule":"WIRE-08","kind":"trailing","offset":24}]}
+//! -> {"id":1,"reject":{"kind":"truncated","message":"..","offset":24,"rule":"WIRE-01","field":"modules[0].kind"}}
+//! -> {"id":1,"unsupported":"why"}
 //! ```
 
 use super::spelling::suggest_spelling;

@@ -49,7 +49,7 @@ pub struct VerdictCounts {
 }
 
 impl VerdictCounts {
-    /// Returns the number of cases with the verdict `name`.
+    /// Returns the number of cases with the verdict `name`, one of [`Verdict::NAMES`]; 0 for any other name.
     pub fn count(&self, name: &str) -> usize {
         let place = Verdict::NAMES.iter().position(|known| *known == name);
         place

@@ -146,7 +146,7 @@ impl<'a> Blob<'a> {
     }
 
     /// Reads like [`Blob::read_partial`], or with `trace` like [`Blob::read_traced`], and continues after kinds that no release has. It
-    /// continues if the end of the payload is known, either from the bytes or from a grammar that `foreign` states. Each such kind is a
+    /// continues if the end of the payload is known, either from the bytes or from a grammar that `unknown_kinds` states. Each such kind is a
     /// finding of BLOB-06.
     pub fn read_foreign(
         bytes: &'a [u8],

@@ -8,7 +8,7 @@
 //! * `output` writes: stdout, and files that appear when they are complete;
 //! * `host_array` writes arrays for numpy, `output_folder` several files of one folder, by the handle of `directory`;
 //! * `diagnostic`, `hexdump`, `table`, `color` and `array_text` format text;
-//! * `several` is for commands that take several files, `package` for those that write a library binary.
+//! * `multiple_files` is for commands that take several files, `package` for those that write a library binary.
 //!
 //! Text from a file is escaped before it reaches a terminal, because the file may be hostile.
 //!

@@ -137,7 +137,7 @@ pub trait DeviceApi: Send + Sync {
         Ok(AttributeValue::None)
     }
 
-    /// Returns whether the driver is installed, even if it has no device. A device without a driver returns true.
+    /// Returns whether the driver is installed, even if it has no device. The default is true, for devices without a driver.
     fn has_driver(&self) -> bool {
         true
     }
@@ -226,7 +226,8 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The default never fails. A device rejects a stream of another device type (DEV-38) and returns the driver's errors.
+    /// The default does nothing and never fails, for devices without streams. A device with streams rejects one of another device type
+    /// (DEV-38) and returns the driver's errors.
     ///
     /// # Safety
     ///
@@ -242,7 +243,8 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The default never fails. A device rejects a stream of another device type (DEV-38) and returns the driver's errors.
+    /// The default does nothing and never fails, for devices without streams. A device with streams rejects one of another device type
+    /// (DEV-38) and returns the driver's errors.
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
         let _ = (device, before, after);
         Ok(())
@@ -264,7 +266,7 @@ pub trait DeviceApi: Send + Sync {
     }
 
     /// Allocates temporary memory. It is small and short-lived, only this thread uses it, and spaces are freed in roughly reverse
-    /// order. The default allocates ordinary memory of byte elements, with the alignment of workspace (DEV-24).
+    /// order. The default is [`DeviceApi::alloc`] with the alignment of workspace and `hint` unchanged (DEV-24).
     ///
     /// # Errors
     ///
@@ -289,7 +291,7 @@ pub trait DeviceApi: Send + Sync {
     }
 
     /// Returns whether workspace comes from a pool with the reuse order of DEV-25 to DEV-35. Upstream has no such method. The
-    /// conformance cases need it to choose the expected result.
+    /// conformance cases need it to choose the expected result. The default is false.
     fn pools_workspace(&self) -> bool {
         false
     }

@@ -152,7 +152,7 @@ impl Device {
     }
 
     /// Returns whether this is host memory, pinned or not. Any device may copy from and to it (DEV-20).
-    pub(crate) fn is_host(self) -> bool {
+    pub fn is_host(self) -> bool {
         // DEV-20: `cpu`, `cuda_host`, `rocm_host`. Upstream does not name `cuda_managed` (13) here.
         matches!(self.kind, 1 | 3 | 11)
     }

@@ -7,7 +7,7 @@
 //! | `attribute`     | the attributes of a device, by release                               | DEV-08 .. DEV-11 |
 //! | `device_type`   | the types of device and their names; remote devices                  | DEV-06, DEV-57   |
 //! | `manager`       | finding the API of a device; operations common to all devices        | DEV-01 .. DEV-07, DEV-19, DEV-20, DEV-34 |
-//! | `own`           | the devices of this build by name, and their timers                  | DEV-03           |
+//! | `built_in`      | the devices of this build by name, and their timers                  | DEV-03           |
 //! | `install`       | the device functions in the global registry                          | DEV-42, DEV-43   |
 //! | `stream`        | the current device and the current streams of a thread               | DEV-22, DEV-23, DEV-55 |
 //! | `shape`         | the size of a tensor in bytes, and whether it is contiguous          | DEV-15, DEV-17   |
@@ -17,7 +17,7 @@
 //! | `load`          | device modules from payloads, and their loaders                      | DEV-54           |
 //! | `tensor`        | tensors on a device, and copies between them and the host            |                  |
 //! | `timer`         | timers and the time evaluator                                        | DEV-44, DEV-45   |
-//! | `error`         | constructors of [`Error`] for device calls                                         |                  |
+//! | `error`         | constructors of [`Error`] for the calls of this crate's devices       |                  |
 //! | `c_table`       | a device as a table of C functions, in both directions               | DEV-02           |
 //! | `cpu`           | the host                                                             |                  |
 //! | `simulated`     | an asynchronous device without hardware, for tests                   |                  |

@@ -57,7 +57,8 @@ impl<'a> Subject<'a> {
     }
 
     /// Explains how the loader of every release treats the file. The result states whether the file loads, the needs of its modules,
-    /// and the cases of silent failure. Returns one account for each library binary or other content of the file.
+    /// and the cases of silent failure. Returns one account for each library binary or other content of the file, and at least one. A
+    /// release loads the file if every account says so, and if none has a reason in [`Account::raw`].
     ///
     /// A broken file is judged by the checks of each loader. For an image, only the machine, the needed libraries, the symbols and the
     /// library binary are read. Other headers and tables, instructions and data are not. No library of this machine is searched: the

@@ -21,7 +21,7 @@
 //! | `runtime/executor` | `Executor`: memory, functions, inputs, runs | GRF-30 .. GRF-39, GRF-47, GRF-48 |
 //! | `runtime/debug` | one node at a time, times, the dump of a run | GRF-40 .. GRF-42 |
 //! | `runtime/module`, `executor_module`, `methods`, `debug_methods`, `arguments` | upstream's names for it | GRF-43 .. GRF-46, GRF-50 |
-//! | `runtime/factory`, `linked` | models inside libraries, and parameters linked into them | GRF-43, GRF-49 |
+//! | `runtime/factory`, `linked_params` | models inside libraries, and parameters linked into them | GRF-43, GRF-49 |
 //! | `runtime/model` | `Model`: a model in three lines | |
 //!
 //! ```

@@ -89,7 +89,8 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Returns the source text if the code is one text.
+    /// Returns the code as text, if the payload has exactly one code and that is UTF-8 without NUL: source of CUDA, OpenCL, Metal or C, and
+    /// also PTX. [`Payload::format`] tells them apart.
     pub fn source(&self) -> Option<&str> {
         std::str::from_utf8(self.data()?)
             .ok()

@@ -7,7 +7,7 @@
 //! | `table` | types by index and by key | VAL-14 |
 //! | `allocate` | new types and their indices | VAL-14, VAL-15 |
 //! | `rust_type` | indices of Rust types, which casts rely on | VAL-16 |
-//! | `layout` | types whose objects have the memory of a Rust type | VAL-16 |
+//! | `layout_owner` | types whose objects have the memory of a Rust type | VAL-16 |
 //! | `info` | the structs that describe a type in the C ABI | VAL-15 |
 //! | `reflection` | registration of fields, methods, metadata and attributes | VAL-15 |
 //! | `column` | one attribute of all types | VAL-15 |

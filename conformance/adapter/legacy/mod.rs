@@ -32,7 +32,7 @@
 //! replace one that the runtime lacks. A library that needs such a loader is *unsupported*, not rejected.
 //!
 //! The interface of 0.20 and before does not show its release. The functions that the runtime has and lacks narrow it down, see
-//! `stands`. If they match no release, the runtime stands for all of 0.8 to 0.20, unless the user states its release.
+//! `runtime_releases`. If they match no release, the runtime stands for all of 0.8 to 0.20, unless the user states its release.
 
 mod calls;
 pub(in crate::conformance) mod modules;

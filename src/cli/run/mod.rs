@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | a library with a graph factory at its root (GRF-49) | `graph` | 0.7 to 0.19 |
 //! | `--graph`, `--params` and `--lib` | `graph` | 0.2 to 0.19 |
-//! | a package of tvmc, which has these three | `packaged`, `graph` | 0.6 to 0.19 |
-//! | a package with the library of a Relax VM | `packaged`, `vm` | 0.16 and later |
+//! | a package of tvmc, which has these three | `package`, `graph` | 0.6 to 0.19 |
+//! | a package with the library of a Relax VM | `package`, `vm` | 0.16 and later |
 //! | a library with a Relax VM executable among its modules | `vm` | 0.16 and later |
 //!
 //! Outputs go to stdout or to `--output`; times and notes go to stderr.

@@ -29,7 +29,8 @@ pub struct Account {
     /// The reason why no release opens the file as it is, and what to do. The other fields then describe the library that is made from
     /// it.
     pub raw: Option<String>,
-    /// True if the container is broken. Then neither the loaders' treatment of the file nor the needs on this machine are known.
+    /// True if the container is broken. Then every verdict is a failure or unknown, with the broken rule as its cause. The needs on this
+    /// machine are not known.
     pub is_broken: bool,
     /// True if no release has the kind of a module, so that its payload was guessed or not read (BLOB-06).
     pub has_unknown_kind: bool,

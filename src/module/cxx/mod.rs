@@ -2,8 +2,8 @@
 //!
 //! | file | contents | rules |
 //! |---|---|---|
-//! | `foreign` | C++ modules, called through their virtual functions | MOD-10, MOD-15 |
-//! | `virtuals` | the vtable of our own modules | MOD-10 |
+//! | `virtual_calls` | C++ modules, called through their virtual functions | MOD-10, MOD-15 |
+//! | `vtable` | the vtable of our own modules | MOD-10 |
 //! | `catching` | calls a C++ function and catches its exceptions | |
 //! | `throwing` | throws an error to a C++ caller | |
 //! | `stream` | the stream from which a C++ loader reads its payload | MOD-11 |

@@ -9,8 +9,8 @@
 //! | `library` | [`Dso`]: opens a library, and finds symbols in it | MOD-01, MOD-02, MOD-18, MOD-26 |
 //! | `table` | the symbol table of an opened ELF library, read in memory | |
 //! | `segment` | mapped segments, from the dynamic linker | MOD-18 |
-//! | `known` | properties of a symbol, from the linker or the file | |
-//! | `forward` | makes the C interface visible to libraries that need it | MOD-05, MOD-26 |
+//! | `symbol_info` | properties of a symbol, from the linker or the file | |
+//! | `trampolines` | makes the C interface visible to libraries that need it | MOD-05, MOD-26 |
 //! | `stub` | writes the small shared object for this | |
 
 mod library;

@@ -4,14 +4,14 @@
 //! |---|---|---|
 //! | `session` | [`Session`]: connects, and returns the server's functions, modules and memory | RPC-23 |
 //! | `options` | [`SessionOptions`], [`RemoteHop`] | RPC-05 |
-//! | `greeting` | the start of a session, and detection of the era from the first answer | RPC-04, RPC-22, RPC-100 |
+//! | `session_start` | the start of a session, and detection of the era from the first answer | RPC-04, RPC-22, RPC-100 |
 //! | `address` | [`RemoteAddress`]: `rpc://host:port/key#cpu:0`, and servers of a tracker | RPC-61 |
-//! | `unanswered` | detection of other services at the address of a server | RPC-16 |
+//! | `hello_error` | detection of other services at the address of a server | RPC-16 |
 //! | `link` | a request and its answer; handles that are released | RPC-11, RPC-28 |
-//! | `table` | sessions by number, and memory of servers by numbers of this process | |
-//! | `place` | the place of a session among those of this process | DEV-57 |
+//! | `session_table` | sessions by number, and memory of servers by numbers of this process | |
+//! | `session_place` | the place of a session among those of this process | DEV-57 |
 //! | `argument` | arguments, in the encoding of the server | RPC-43, RPC-102 |
-//! | `outcome` | results, as values that keep their remote objects alive | RPC-101 |
+//! | `call_result` | results, as values that keep their remote objects alive | RPC-101 |
 //! | `exception` | remote errors: kind, message, backtrace | RPC-26 |
 //! | `module` | [`RemoteModule`]: modules of the server as modules of this process | |
 //! | `model` | graphs and executables that run here, with kernels on the server | |

@@ -2,9 +2,9 @@
 //!
 //! | file | content | rules |
 //! |---|---|---|
-//! | `lowered` | [`LoweredModule`]: the argument of a generator | TGT-82, TGT-83, TGT-85, TGT-88 |
+//! | `lowered_module` | [`LoweredModule`]: the argument of a generator | TGT-82, TGT-83, TGT-85, TGT-88 |
 //! | `registry` | [`Generators`]: by the kinds of targets, each checked against the contract | TGT-80, TGT-81, TGT-85 .. TGT-87 |
-//! | `code` | [`GeneratedCode`]: the result of a generator | TGT-81, TGT-85 |
+//! | `generated_code` | [`GeneratedCode`]: the result of a generator | TGT-81, TGT-85 |
 //! | `ir`, `ir_json` | the JSON graph of a module, in both formats, and its text | TGT-88 |
 //!
 //! This crate has no generator; `examples/foo.rs` shows a small one. The cases of `target.generate` test the generators of others.
