@@ -207,13 +207,12 @@ impl Suite {
         suite.as_ref().map_err(Clone::clone)
     }
 
-    /// Returns [`Suite::ours`] for programs that cannot continue without it. Despite the name, it also reads the source tree if the
-    /// feature `embed` is off.
+    /// Returns [`Suite::ours`] for programs that cannot continue without it.
     ///
     /// # Panics
     ///
     /// Panics if there are no cases, or if one of them is broken.
-    pub fn embedded() -> &'static Suite {
+    pub fn expect_ours() -> &'static Suite {
         Suite::ours().unwrap_or_else(|problems| panic!("the cases are broken:\n{problems}"))
     }
 

@@ -37,7 +37,7 @@ pub use judgement::Judgement;
 ///
 /// let mut order = Run::default();
 /// order.selection.chapters = vec!["wire".into()];
-/// let report = run(Suite::embedded(), &mut InProcess(Null), &order).unwrap();
+/// let report = run(Suite::expect_ours(), &mut InProcess(Null), &order).unwrap();
 /// assert!(report.was_judged() && !report.is_good());
 /// for outcome in report.results.iter().filter(|outcome| outcome.is_failure()) {
 ///     assert!(outcome.verdict.is_failure());

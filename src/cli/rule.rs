@@ -95,7 +95,7 @@ fn line(rule: &RuleText) -> String {
 
 /// Returns the cases of a rule. The encoding case that the suite derives from each decoding case (`#encode`) is left out.
 fn cases(rule: &RuleText) -> impl Iterator<Item = &'static Case> + '_ {
-    Suite::embedded()
+    Suite::expect_ours()
         .cases
         .iter()
         .filter(|case| case.rules.contains(&rule.id) && !case.id.ends_with("#encode"))

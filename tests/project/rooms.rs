@@ -223,7 +223,7 @@ fn every_rule_in_code_is_in_the_specification_and_vice_versa() {
 
 #[test]
 fn every_binding_or_disputed_rule_has_a_case() {
-    let shown: BTreeSet<&str> = Suite::embedded()
+    let shown: BTreeSet<&str> = Suite::expect_ours()
         .cases
         .iter()
         .flat_map(|case| &case.rules)
@@ -246,7 +246,7 @@ fn every_case_names_an_operation_that_exists() {
         .flat_map(|chapter| chapter.ops())
         .map(|op| op.name)
         .collect();
-    for case in &Suite::embedded().cases {
+    for case in &Suite::expect_ours().cases {
         assert!(
             ops.contains(case.op.as_str()),
             "{}: there is no `{}`",
@@ -259,7 +259,7 @@ fn every_case_names_an_operation_that_exists() {
 /// Checks that each reject case differs from its parent and expects a rejection of a rule that it names.
 #[test]
 fn a_reject_case_is_not_its_parent() {
-    let suite = Suite::embedded();
+    let suite = Suite::expect_ours();
     for case in &suite.cases {
         let (Some(parent), Expect::Reject(..)) = (&case.parent, &case.expect) else {
             continue;

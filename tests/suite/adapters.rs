@@ -27,14 +27,19 @@ fn judged(spec: &str, cases: &[&str], known: KnownFailures) -> Report<'static> {
     let mut limits = Limits::default();
     limits.memory = Some(8192);
     limits.timeout = std::time::Duration::from_secs(120);
-    run(Suite::embedded(), &mut Exec::worker(words, limits), &order).unwrap()
+    run(
+        Suite::expect_ours(),
+        &mut Exec::worker(words, limits),
+        &order,
+    )
+    .unwrap()
 }
 
 #[test]
 fn a_request_is_alone_until_the_second_after_a_start() {
     let words = [env!("CARGO_BIN_EXE_tvmspec"), "worker", "builtin"];
     let mut testee = Exec::worker(words.map(Into::into).to_vec(), Limits::default());
-    testee.hello(&Suite::embedded().hash).unwrap();
+    testee.hello(&Suite::expect_ours().hash).unwrap();
     let ask = |testee: &mut Exec| {
         testee.call("wire.decode", &serde_json::Value::Null);
         testee.was_alone()

@@ -341,7 +341,7 @@ fn no_report_obeys_a_testee() {
     order.hangs = 0;
     order.crashes = 0;
     let report = run(
-        Suite::embedded(),
+        Suite::expect_ours(),
         &mut InProcess(Scribbler { asked: 0 }),
         &order,
     )

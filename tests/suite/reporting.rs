@@ -17,7 +17,7 @@ fn run_on(testee: &mut dyn Adapter, implementation: &str, case: &str) -> Report<
     order.selection.cases = vec![case.into()];
     order.implementation = implementation.into();
     order.crashes = 0;
-    run(Suite::embedded(), testee, &order).unwrap()
+    run(Suite::expect_ours(), testee, &order).unwrap()
 }
 
 fn report(liar: Liar, case: &str) -> Report<'static> {

@@ -24,7 +24,7 @@ fn with_any_must_switched_off_a_case_fails() {
 
 /// Prints the case that notices each rule. It must belong to the rule's chapter or to a later one that builds on it.
 fn hold_every_must() {
-    let suite = Suite::embedded();
+    let suite = Suite::expect_ours();
     let mutants = mutants::lists().expect("lists that parse");
     let (mut table, mut unnoticed) = (String::new(), Vec::new());
     for (place, chapter) in CHAPTERS.iter().enumerate() {
@@ -94,7 +94,7 @@ fn every_rejection_is_of_a_kind_that_its_rule_states() {
 /// Returns our rejections that name no rule, or whose kind the rule's line in the specification does not list.
 fn unstated_rejections() -> Vec<String> {
     let mut unstated = Vec::new();
-    for case in &Suite::embedded().cases {
+    for case in &Suite::expect_ours().cases {
         let Reply::Reject(rejection) = InProcess(BuiltinTestee).call(&case.op, &case.request())
         else {
             continue;

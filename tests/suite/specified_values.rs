@@ -7,7 +7,7 @@ use tvmspec::conformance::case::{Expect, Suite};
 
 /// Returns the results that cases expect, with the operation and the id of each.
 fn results() -> impl Iterator<Item = (&'static str, &'static str, &'static Value)> {
-    let cases = Suite::embedded().cases.iter();
+    let cases = Suite::expect_ours().cases.iter();
     cases.filter_map(|case| match &case.expect {
         Expect::Accept(value) => Some((case.op.as_str(), case.id.as_str(), value)),
         _ => None,

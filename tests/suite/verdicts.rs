@@ -9,7 +9,7 @@ use tvmspec::conformance::verdict::{AnswerMismatch, Verdict, judge, values_equal
 use tvmspec::rule::Kind;
 
 fn case(expect: Expect) -> Case {
-    let mut case = Suite::embedded().cases[0].clone();
+    let mut case = Suite::expect_ours().cases[0].clone();
     case.expect = expect;
     case.rules = vec!["WIRE-01".into(), "WIRE-02".into()];
     case.findings = vec![];
@@ -18,7 +18,7 @@ fn case(expect: Expect) -> Case {
 
 /// Returns a truncation at byte 8, in field `count`.
 fn breach() -> Breach {
-    let mut cases = Suite::embedded().cases.iter();
+    let mut cases = Suite::expect_ours().cases.iter();
     let mut breach = cases
         .find_map(|case| match &case.expect {
             Expect::Reject(breach) => Some(breach.clone()),

@@ -225,7 +225,7 @@ fn element<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
 
 /// Returns the shortest accepted case of an operation. If there are several arguments, it must show more than one.
 fn example(op: &str) -> Option<(&'static Case, &'static Value)> {
-    Suite::embedded()
+    Suite::expect_ours()
         .cases
         .iter()
         .filter(|case| case.op == op)

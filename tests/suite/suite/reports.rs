@@ -13,7 +13,7 @@ use tvmspec::conformance::case::{Case, CaseInput, Expect, Suite};
 fn only_what_was_bytes_has_an_offset() {
     let mut placed = Vec::new();
     let rejected = |case: &&Case| matches!(case.expect, Expect::Reject(..));
-    for case in Suite::embedded().cases.iter().filter(rejected) {
+    for case in Suite::expect_ours().cases.iter().filter(rejected) {
         // A text counts as bytes. The arguments of a program do not, and no instruction is at byte 0.
         let value = matches!(&case.input, CaseInput::Value(value) if !value.is_string());
         let called = case.op == "vm.run";
@@ -34,7 +34,7 @@ fn a_case_can_be_seen_and_taken_away() {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         serde_json::from_str(line.unwrap_or_else(|| panic!("{name}: {text}"))).unwrap()
     };
-    let case = Suite::embedded().case("wire/u8").unwrap();
+    let case = Suite::expect_ours().case("wire/u8").unwrap();
     assert_eq!(line("request   ")["args"], case.request());
     assert_eq!(line("expected  "), case.expectation());
     let folder = tempfile::tempdir().unwrap();

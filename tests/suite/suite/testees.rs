@@ -40,7 +40,7 @@ fn a_complete_run_has_an_answer_to_every_case() {
         order.selection.chapters = vec!["wire".into()];
         order.known = KnownFailures::parse(known).unwrap();
         order.complete = complete;
-        run(Suite::embedded(), &mut InProcess(Modest), &order).unwrap()
+        run(Suite::expect_ours(), &mut InProcess(Modest), &order).unwrap()
     };
     let entry = |case: &str| {
         format!("[[known]]\ncase = \"{case}\"\nverdict = \"unsupported\"\nreason = \"16 bits\"\n")
@@ -131,7 +131,7 @@ fn a_crash_costs_one_case_and_the_first_failure_after_it_is_run_again_alone() {
     selection.chapters = vec!["wire".into()];
     let mut run_of = Run::default();
     run_of.selection = selection;
-    let report = run(Suite::embedded(), &mut adapter, &run_of).unwrap();
+    let report = run(Suite::expect_ours(), &mut adapter, &run_of).unwrap();
     let failures: Vec<_> = report
         .failures()
         .map(|outcome| outcome.case.id.as_str())
@@ -162,7 +162,12 @@ impl Testee for Panics {
 
 #[test]
 fn a_panic_is_a_crash_and_not_a_rejection() {
-    let report = run(Suite::embedded(), &mut InProcess(Panics), &Run::default()).unwrap();
+    let report = run(
+        Suite::expect_ours(),
+        &mut InProcess(Panics),
+        &Run::default(),
+    )
+    .unwrap();
     assert_eq!(report.totals().count("crash"), report.results.len());
 }
 
@@ -191,7 +196,7 @@ impl Testee for Brief {
 
 #[test]
 fn what_was_not_compared_is_counted_and_shown() {
-    let suite = Suite::embedded();
+    let suite = Suite::expect_ours();
     let mut order = Run::default();
     order.selection.chapters = ["tensor", "payload", "blob"].map(str::to_owned).into();
     let report = run(suite, &mut InProcess(Brief), &order).unwrap();
@@ -295,7 +300,7 @@ fn who_answers_in_full_is_held_to_every_part() {
     for (name, part) in Parts::NAMES {
         for in_full in [true, false] {
             let mut testee = InProcess(Without { part, in_full });
-            let report = run(Suite::embedded(), &mut testee, &selected).unwrap();
+            let report = run(Suite::expect_ours(), &mut testee, &selected).unwrap();
             assert_eq!(report.is_good(), !in_full, "without {name}");
             if !in_full {
                 let unstated = report.unstated();
@@ -311,7 +316,7 @@ fn who_answers_in_full_is_held_to_every_part() {
 
 #[test]
 fn a_cut_is_judged_by_what_it_states() {
-    let suite = Suite::embedded();
+    let suite = Suite::expect_ours();
     let case = suite.case("wire/u32#truncated").unwrap();
     let Cut { length, breach } = &case.cuts[0];
     let Breach {
@@ -368,7 +373,7 @@ impl Testee for Noted<'_> {
 
 #[test]
 fn cases_that_share_state_are_put_in_turn() {
-    let suite = Suite::embedded();
+    let suite = Suite::expect_ours();
     let mut order = Run::default();
     order.selection.chapters = vec!["wire".into(), "function".into()];
     order.in_turn = vec!["function".into()];
