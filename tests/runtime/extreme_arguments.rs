@@ -211,7 +211,7 @@ fn no_global_function_ends_the_process() {
     let mut child = Command::new("sh")
         .args([
             "-c",
-            "ulimit -v 8000000; exec \"$0\" extremes::victim --exact --nocapture",
+            "ulimit -v 8000000; exec \"$0\" extreme_arguments::victim --exact --nocapture",
         ])
         .arg(std::env::current_exe().unwrap())
         .env(CALLS, "150")
