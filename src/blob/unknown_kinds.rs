@@ -27,11 +27,7 @@ pub fn is_unknown_kind(broken: &Violation) -> bool {
 
 /// Marks a violation of BLOB-06 for [`is_unknown_kind`] if `kind` could be the name of a kind.
 pub(super) fn mark_unknown_kind(broken: Violation, kind: &str) -> Violation {
-    if is_name(kind) {
-        broken.with_detail(Detail::VendorKind)
-    } else {
-        broken
-    }
+    broken.with_detail(is_name(kind).then_some(Detail::VendorKind))
 }
 
 /// Returns whether `kind` could be the name of a kind.

@@ -38,12 +38,7 @@ impl DiagnosedBytes<'_> {
     /// Writes the broken rule, the place, and why it matters.
     pub(crate) fn violation(&self, out: &mut dyn StyledWrite, broken: &Violation) -> fmt::Result {
         out.styled(BAD, "error")?;
-        writeln!(
-            out,
-            ": {} [{}]",
-            escape_line(broken.message()),
-            broken.rule()
-        )?;
+        message(out, broken.message(), broken.rule())?;
         match broken.offset() {
             Some(offset) => self.location(out, offset, broken.field())?,
             // The rule is about the file as a whole, or about a value that was never stored as bytes.
@@ -80,12 +75,7 @@ impl DiagnosedBytes<'_> {
     /// Writes the oddity in the same form as a violation.
     pub(crate) fn finding(&self, out: &mut dyn StyledWrite, finding: &Finding) -> fmt::Result {
         out.styled(ODD, "finding")?;
-        writeln!(
-            out,
-            ": {} [{}]",
-            escape_line(&finding.message),
-            finding.rule
-        )?;
+        message(out, &finding.message, finding.rule)?;
         self.location(out, finding.offset, "")?;
         explain(out, finding.rule)
     }
@@ -123,6 +113,11 @@ impl DiagnosedBytes<'_> {
         }
         Ok(())
     }
+}
+
+/// Writes the message after its word, with the rule at the end.
+fn message(out: &mut dyn StyledWrite, message: &str, rule: Rule) -> fmt::Result {
+    writeln!(out, ": {} [{rule}]", escape_line(message))
 }
 
 /// Writes the text of the rule: its requirement, and how released implementations treat a violation.

@@ -282,15 +282,6 @@ impl<'a> RelaxExecutable<'a> {
 /// The end of a message about a header that no release writes, but that looks valid otherwise.
 pub(crate) const LATER: &str = "; a release after 0.27 may have written it";
 
-/// Marks the violation of a header that a release after the last known one may have written.
-pub(super) fn mark_later(broken: Violation, is_later: bool) -> Violation {
-    if is_later {
-        broken.with_detail(Detail::LaterRelease)
-    } else {
-        broken
-    }
-}
-
 /// Reads magic and version; returns whether memory scopes follow the functions.
 fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
     let magic = cursor.u64("magic", PAY_82)?;
@@ -309,7 +300,7 @@ fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violatio
                 )
             },
         )
-        .map_err(|broken| mark_later(broken, is_later))?;
+        .map_err(|broken| broken.with_detail(is_later.then_some(Detail::LaterRelease)))?;
     cursor
         .str("version", PAY_83)?
         .require_as(
@@ -321,7 +312,7 @@ fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violatio
                 format!("code version `{version}`: expected `{VERSION}`, as every release up to 0.27 writes{LATER}")
             },
         )
-        .map_err(|broken| mark_later(broken, true))?;
+        .map_err(|broken| broken.with_detail(Some(Detail::LaterRelease)))?;
     Ok(with_scopes)
 }
 

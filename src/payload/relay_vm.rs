@@ -16,7 +16,7 @@
 
 use super::kinds::PayloadForm;
 use super::name_set::NameSet;
-use super::relax_vm::{LATER, mark_later};
+use super::relax_vm::LATER;
 use super::relay_code::RelayFrame;
 pub use super::relay_code::{OPCODES, Opcode, RelayInstruction, RelayOperand};
 pub use super::relay_function::RelayFunction;
@@ -24,7 +24,7 @@ use super::slot::{FieldShape, FormSlot};
 use super::strings::{names, text, write_names};
 use super::{PAY_60, PAY_61, PAY_62, PAY_63, PAY_64, PAY_65, PAY_66, PAY_67, PAY_68, Text};
 use crate::release::{Release, Releases};
-use crate::rule::{Findings, Kind, Violation};
+use crate::rule::{Detail, Findings, Kind, Violation};
 use crate::tensor::{Device, Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
 
@@ -234,7 +234,7 @@ fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation>
             if is_later { LATER } else { "" }
         );
         let broken = version.broken(PAY_62, Kind::Unsupported, message);
-        return Err(mark_later(broken, is_later));
+        return Err(broken.with_detail(is_later.then_some(Detail::LaterRelease)));
     };
     Ok((Text::Borrowed(*version), era))
 }

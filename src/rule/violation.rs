@@ -156,10 +156,10 @@ impl Violation {
         self.0.detail
     }
 
-    /// Sets the distinction within the rule and the class.
+    /// Sets the distinction within the rule and the class; `None` if this violation has none.
     #[must_use]
-    pub(crate) fn with_detail(mut self, detail: Detail) -> Violation {
-        self.0.detail = Some(detail);
+    pub(crate) fn with_detail(mut self, detail: Option<Detail>) -> Violation {
+        self.0.detail = detail;
         self
     }
 

@@ -63,7 +63,11 @@ pub fn advice(file: &ContainerFile<'_>) -> Option<String> {
             ),
             None => {
                 let python = linker.python(".tar");
-                let headers = if linked.iter().any(|part| part.form == FileForm::CText) { " (and `-I` for the folders of TVM's headers)" } else { "" };
+                let headers = if linked.iter().any(|part| part.form == FileForm::CText) {
+                    " (and `-I` for the folders of TVM's headers)"
+                } else {
+                    ""
+                };
                 format!(
                     "it is an archive of object files or sources{machine}. Unpack it and link its members into a library first: `tar -xf FILE.tar` in an empty folder, then `{command} -o {output}` with every member{headers}.{python}"
                 )
@@ -135,7 +139,8 @@ pub(super) fn mixed_machines(file: &ContainerFile<'_>) -> Option<String> {
 }
 
 /// Returns the reason why this machine cannot link an object file or an archive: its code is for another machine or system. Returns
-/// `None` for code of this machine, for source, and for an image, whose header [`incompatibility`](crate::blob::container::incompatibility) checks.
+/// `None` for code of this machine, for source, and for an image, whose header
+/// [`incompatibility`](crate::blob::container::incompatibility) checks.
 pub fn foreign_code(file: &ContainerFile<'_>) -> Option<String> {
     if is_image(file.form) {
         return None;

@@ -93,7 +93,11 @@ fn user(
     let mut account = Account::new(title, loads(only, load));
     account.remarks.push(format!(
         "It is not what a code generator of TVM writes: it {does}, and no symbol in it is one that a loader looks for. {}",
-        if linked.registers() { "Once it is opened, its functions are found by the names that it registers (`tvm.get_global_func`), and a module of it has none. A name that is registered already makes registering it fail, unless it overrides it." } else { "A module of it has no functions." }
+        if linked.registers() {
+            "Once it is opened, its functions are found by the names that it registers (`tvm.get_global_func`), and a module of it has none. A name that is registered already makes registering it fail, unless it overrides it."
+        } else {
+            "A module of it has no functions."
+        }
     ));
     account.remarks.extend(linked.remark());
     account

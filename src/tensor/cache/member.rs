@@ -74,7 +74,7 @@ impl<'v> Member<'v> {
         let count = u64::try_from(self.integer(rule)?);
         count.map_err(|_| {
             self.wrong(rule, "a number of bytes")
-                .with_detail(Detail::Negative)
+                .with_detail(Some(Detail::Negative))
         })
     }
 

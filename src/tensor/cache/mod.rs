@@ -224,9 +224,8 @@ fn read_tensor(
                 };
                 format!("tensor `{name}` of {text} {shape:?} {takes}, the index states {nbytes}")
             })
-            .map_err(|broken| match sizes {
-                [Some(_), _] => broken,
-                [None, _] => broken.with_detail(Detail::NoSize),
+            .map_err(|broken| {
+                broken.with_detail(matches!(sizes, [None, _]).then_some(Detail::NoSize))
             }),
     )?;
     Ok(CachedTensor {
