@@ -216,17 +216,7 @@ impl Links<'_> {
                 .and_then(|(text, after)| Some((text, after.split_once(')')?)))
             {
                 Some((text, (target, after))) if !text.contains(['[', ']']) => {
-                    let (file, place) = target.split_once('#').unwrap_or((target, ""));
-                    let chapter = file.strip_suffix(".md").unwrap_or(self.chapter);
-                    let is_chapter = self.ids.values().any(|known| *known == chapter);
-                    if !is_chapter || !is_built(chapter) {
-                        write!(out, "{text} in `spec/{chapter}.md`")
-                    } else if !place.is_empty() && !self.ids.contains_key(&*place.to_uppercase()) {
-                        write!(out, "[{text}](crate::{chapter}::rules#{place})")
-                    } else {
-                        write!(out, "[{text}](crate::{chapter})")
-                    }
-                    .expect("strings grow");
+                    self.target(text, target, out);
                     rest = after;
                 }
                 _ => {
@@ -236,6 +226,40 @@ impl Links<'_> {
             }
         }
         self.ids(own, rest, out);
+    }
+
+    /// Appends a link to a chapter, to another page, or to a place in either.
+    fn target(&self, text: &str, target: &str, out: &mut String) {
+        let (file, place) = target.split_once('#').unwrap_or((target, ""));
+        let place = if place.is_empty() {
+            place.to_owned()
+        } else {
+            format!("#{place}")
+        };
+        let is_chapter = |page: &str| self.ids.values().any(|known| *known == page);
+        let page = if file.is_empty() {
+            Some(self.chapter)
+        } else {
+            file.strip_suffix(".md")
+        };
+        match page {
+            Some("README") => write!(out, "[{text}](crate::specification{place})"),
+            Some(page) if is_chapter(page) && is_built(page) => {
+                // A chapter's text is the documentation of the module of its rules; a rule's text is that of its constant.
+                let id = place.trim_start_matches('#').to_uppercase();
+                if place.is_empty() || self.ids.contains_key(&*id) {
+                    write!(out, "[{text}](crate::{page})")
+                } else {
+                    write!(out, "[{text}](crate::{page}::rules{place})")
+                }
+            }
+            Some(page) if !page.contains('/') && !is_chapter(page) => {
+                let page = page.replace('-', "_");
+                write!(out, "[{text}](crate::specification::{page}{place})")
+            }
+            _ => write!(out, "{text} (`spec/{file}`)"),
+        }
+        .expect("strings grow");
     }
 
     /// Appends prose without links, in which each id of another rule becomes a link to its constant.
