@@ -60,8 +60,18 @@ impl From<LoadFailure> for Error {
 
 /// Loads the file at `path`: a shared library of any release, or a file whose extension has a registered loader (MOD-01).
 ///
-/// The extension is the text after the last dot of the path. `dll`, `dylib` and `dso` mean `so`. A version after `so`, as in
-/// `libm.so.6`, also means `so`. The releases look for a loader of `.6` files instead.
+/// ```
+/// # #[cfg(all(target_arch = "x86_64", target_os = "linux"))] {
+/// // SAFETY: the file is the work of a compiler that we trust, and it is called with the arguments that it was compiled for.
+/// let module = unsafe { tvmspec::module::load("golden/module/host-0.27.so") }?;
+/// assert_eq!(module.kind(), "library");
+/// # }
+/// # Ok::<(), tvmspec::Error>(())
+/// ```
+///
+/// A path without a folder is a file in the current folder; [`load_named`] leaves it to the dynamic linker. The extension is the text
+/// after the last dot of the path. `dll`, `dylib` and `dso` mean `so`. A version after `so`, as in `libm.so.6`, also means `so`. The
+/// releases look for a loader of `.6` files instead.
 ///
 /// # Errors
 ///
@@ -90,7 +100,7 @@ impl From<LoadFailure> for Error {
 /// * A null description or null data is checked from 0.16 on. Older code ends the process.
 /// * No code checks the alignment of `data`. Tensors of this crate are aligned.
 ///
-/// Read a file that is not trusted with [`crate::blob`] instead, which runs none of its code.
+/// Read a file that is not trusted with [`crate::blob`] instead, which runs none of its code. Without `unsafe` a call does not compile:
 ///
 /// ```compile_fail,E0133
 /// let module = tvmspec::module::load("model.so");
