@@ -72,8 +72,8 @@ pub(crate) use typed::signature_json;
 pub use typed::{Signature, Typed, TypedFn};
 
 use crate::rule::Violation;
-use crate::value::header::{Header, ObjectRef, Ref, static_object};
-use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};
+use crate::value::header::{Header, Ref, static_object};
+use crate::value::{Any, AnyView, Argument, RawAny, Schema, index};
 use std::ffi::c_void;
 
 /// The convention of a call over the C ABI. It returns 0 and a result, or -1 and a raised error, or -2 if the frontend holds the error.
@@ -297,28 +297,6 @@ impl Function {
         }
         Err(take_call_error(code))
     }
-
-    /// Returns the object with this handle's reference.
-    #[inline]
-    pub fn into_object(self) -> ObjectRef {
-        self.0.into_object()
-    }
-
-    /// Borrows the object.
-    #[inline]
-    pub const fn as_object(&self) -> &ObjectRef {
-        self.0.as_object()
-    }
-
-    /// Converts `object` to a function, or returns it unchanged.
-    ///
-    /// # Errors
-    ///
-    /// Returns the object itself if it is not a function.
-    #[inline]
-    pub fn from_object(object: ObjectRef) -> std::result::Result<Function, ObjectRef> {
-        object.downcast().map(Function)
-    }
 }
 
 /// Returns a ValueError. Separate from the hot code, because practical calls never get here.
@@ -355,29 +333,5 @@ where
     unsafe { guard(result, || (closure.body)(args)) }
 }
 
-impl From<Function> for Any {
-    fn from(function: Function) -> Any {
-        function.into_object().into()
-    }
-}
-
-impl<'a> From<&'a Function> for AnyView<'a> {
-    fn from(function: &'a Function) -> AnyView<'a> {
-        AnyView::from(function.as_object())
-    }
-}
-
-crate::value::try_from_any!(Function);
-
-impl Argument for Function {
-    const RULE: crate::rule::Rule = VAL_10;
-
-    fn schema() -> Schema {
-        <Ref<FunctionObj> as Argument>::schema()
-    }
-
-    #[inline]
-    fn try_from_view(view: AnyView<'_>) -> Option<Function> {
-        Ref::try_from_view(view).map(Function)
-    }
-}
+crate::value::handle_value!(Function, FunctionObj, Schema::plain("ffi.Function"));
+crate::value::handle_object!(Function);

@@ -23,9 +23,7 @@ use crate::tensor::{Device, Dtype, Packing, TensorRecord, extents_times};
 use crate::value::dlpack::DLTensor;
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
 use crate::value::types::ObjectIndex;
-use crate::value::{
-    Any, AnyView, Argument, DLManagedTensor, DLManagedTensorVersioned, Schema, VAL_10, index,
-};
+use crate::value::{AnyView, DLManagedTensor, DLManagedTensorVersioned, Schema, index};
 use std::ptr::NonNull;
 
 /// A reference to a tensor object. It may be sent to any thread, and dropped on any thread; the memory's owner is released there.
@@ -312,28 +310,10 @@ impl Tensor {
     }
 }
 
-impl From<Tensor> for Any {
-    fn from(tensor: Tensor) -> Any {
-        tensor.0.into()
-    }
-}
-
 impl<'a> From<&'a Tensor> for AnyView<'a> {
     fn from(tensor: &'a Tensor) -> AnyView<'a> {
         AnyView::from(tensor.as_object())
     }
 }
 
-crate::value::try_from_any!(Tensor);
-
-impl Argument for Tensor {
-    const RULE: crate::rule::Rule = VAL_10;
-
-    fn schema() -> Schema {
-        Schema::plain("ffi.Tensor")
-    }
-
-    fn try_from_view(view: AnyView<'_>) -> Option<Tensor> {
-        Ref::try_from_view(view).map(Tensor)
-    }
-}
+crate::value::handle_value!(Tensor, TensorObj, Schema::plain("ffi.Tensor"));
