@@ -16,27 +16,6 @@
 //! # Ok::<(), Error>(())
 //! ```
 
-/// Implements `Object` for a struct of this crate that begins with the public part of an `$index`. An object is not recognized by its
-/// index, because objects of other libraries have only the public part.
-///
-/// # Safety
-///
-/// The struct is `#[repr(C)]`, its first field is `public`, and only functions that are set in such an object access the data after it.
-macro_rules! own_object {
-    (unsafe $type:ty, $index:expr $(, $param:ident)?) => {
-        // SAFETY: as for this macro.
-        unsafe impl$(<$param: 'static>)? $crate::value::Object for $type {
-            fn type_index() -> $crate::value::types::ObjectIndex {
-                const { $crate::value::types::ObjectIndex::fixed($index) }
-            }
-
-            fn matches(_: i32) -> bool {
-                false
-            }
-        }
-    };
-}
-
 mod arguments;
 mod body;
 mod error;
@@ -72,8 +51,8 @@ pub(crate) use typed::signature_json;
 pub use typed::{Signature, Typed, TypedFn};
 
 use crate::rule::Violation;
-use crate::value::header::{Header, Ref, static_object};
-use crate::value::{Any, AnyView, Argument, RawAny, Schema, index};
+use crate::value::header::{Header, Ref, own_object, static_object};
+use crate::value::{Any, AnyView, RawAny, Schema, index};
 use std::ffi::c_void;
 
 /// The convention of a call over the C ABI. It returns 0 and a result, or -1 and a raised error, or -2 if the frontend holds the error.
@@ -104,8 +83,7 @@ impl FunctionObj {
     /// Creates the public part of a function of this crate. The C++ function is null, because it would have to throw exceptions (FUN-03).
     fn new(safe_call: SafeCall) -> FunctionObj {
         FunctionObj {
-            // `Ref::new` overwrites this header with one whose deleter also frees the captured data.
-            header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
+            header: Header::placeholder(),
             safe_call,
             cpp_call: std::ptr::null_mut(),
         }
@@ -220,11 +198,7 @@ impl Function {
             return Function(Ref::new(FunctionObj::new(call)));
         }
         let object = Ref::new(External {
-            public: FunctionObj {
-                header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
-                safe_call: call_external,
-                cpp_call: std::ptr::null_mut(),
-            },
+            public: FunctionObj::new(call_external),
             context,
             call,
             finish,

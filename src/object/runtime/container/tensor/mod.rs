@@ -21,8 +21,7 @@ use crate::object::OBJ_11;
 use crate::rule::Kind;
 use crate::tensor::{Device, Dtype, Packing, TensorRecord, extents_times};
 use crate::value::dlpack::DLTensor;
-use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
-use crate::value::types::ObjectIndex;
+use crate::value::header::{Header, ObjectRef, Ref, own_object, static_object};
 use crate::value::{AnyView, DLManagedTensor, DLManagedTensorVersioned, Schema, index};
 use std::ptr::NonNull;
 
@@ -93,17 +92,8 @@ struct OwnTensor {
     read_only: bool,
 }
 
-// SAFETY: `#[repr(C)]` with the header first; only reached through its deleter.
-unsafe impl Object for OwnTensor {
-    fn type_index() -> ObjectIndex {
-        ObjectIndex::fixed(index::TENSOR)
-    }
-
-    // Tensors of other libraries have the same index, but different memory after the public part.
-    fn matches(_: i32) -> bool {
-        false
-    }
-}
+// SAFETY: `#[repr(C)]`, `public` first; the rest is only reached through its deleter.
+own_object!(unsafe OwnTensor, index::TENSOR);
 
 impl Drop for OwnTensor {
     fn drop(&mut self) {
@@ -164,11 +154,9 @@ impl Tensor {
             }
             dims
         });
-        // A placeholder until `Ref::new` writes the deleter of the type.
-        unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
         let object = Ref::new(OwnTensor {
             public: TensorObj {
-                header: Header::new(index::TENSOR, nothing),
+                header: Header::placeholder(),
                 dl,
             },
             read_only: owner.is_read_only(),

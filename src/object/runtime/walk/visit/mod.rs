@@ -24,22 +24,17 @@ use crate::object::reflect::field_access::fields_of;
 use crate::object::reflect::{column, key_hooks};
 use crate::rule::Kind;
 use crate::value::AnyPayload;
-use crate::value::header::{Header, ObjectRef, Ref, dynamic_object, static_object};
-use crate::value::heap::delete_plain;
+use crate::value::header::{Header, HeaderSlot, ObjectRef, Ref, dynamic_object, static_object};
 use crate::value::types::{self, FieldInfo, TypeInfo, flag};
 use crate::value::{Any, AnyView, RawAny, cast, index};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-/// Returns a header that is overwritten when the object is created.
-pub(crate) fn blank() -> Header {
-    Header::new(index::OBJECT, delete_plain)
-}
-
 /// An interrupt, which ends a visit early with a value.
 #[repr(C)]
+#[derive(Clone, Default)]
 pub(crate) struct Interrupt {
-    header: Header,
+    header: HeaderSlot,
     /// At offset 24: the result of the visit.
     pub(crate) value: Any,
 }
@@ -51,20 +46,10 @@ static_object!(Interrupt, index::VISIT_INTERRUPT);
 impl Interrupt {
     /// Creates an interrupt with a value.
     pub(crate) fn new(value: Any) -> Interrupt {
-        let header = blank();
-        Interrupt { header, value }
-    }
-}
-
-impl Default for Interrupt {
-    fn default() -> Interrupt {
-        Interrupt::new(Any::none())
-    }
-}
-
-impl Clone for Interrupt {
-    fn clone(&self) -> Interrupt {
-        Interrupt::new(self.value.clone())
+        Interrupt {
+            header: HeaderSlot::default(),
+            value,
+        }
     }
 }
 
@@ -166,7 +151,7 @@ pub(crate) struct VisitorTable {
 /// The public part of a visitor.
 #[repr(C)]
 pub(crate) struct VisitorObj {
-    header: Header,
+    header: HeaderSlot,
     /// At offset 24: the table, which outlives the visitor.
     table: *const VisitorTable,
     /// At offset 32: the current region.
@@ -184,9 +169,9 @@ unsafe impl Sync for VisitorObj {}
 
 impl VisitorObj {
     /// Creates a visitor with this table, outside every region.
-    const fn new(header: Header, table: &'static VisitorTable) -> VisitorObj {
+    fn new(table: &'static VisitorTable) -> VisitorObj {
         VisitorObj {
-            header,
+            header: HeaderSlot::default(),
             table,
             region: Region::of(Region::NONE),
         }

@@ -2,8 +2,8 @@
 
 use super::context::attach;
 use super::{
-    Callback, Interrupt, VisitDepth, Visitor, VisitorObj, VisitorTable, answer, blank,
-    interrupt_or_none, key_hooks, unexpected,
+    Callback, Interrupt, VisitDepth, Visitor, VisitorObj, VisitorTable, answer, interrupt_or_none,
+    key_hooks, unexpected,
 };
 use crate::function::{Error, ErrorKind, Result};
 use crate::object::{OBJ_34, sequence_of};
@@ -138,7 +138,7 @@ impl CallbackWalk {
     /// Visits a root with a new visitor. Returns the interrupt that ended the visit, or `None` if it finished.
     fn start(way: WalkMode, root: AnyView<'_>) -> Result<Option<Ref<Interrupt>>> {
         let walk = Ref::new(CallbackWalk {
-            visitor: VisitorObj::new(blank(), &TABLE),
+            visitor: VisitorObj::new(&TABLE),
             way,
             depth: VisitDepth::default(),
         });
@@ -251,7 +251,7 @@ pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
         // SAFETY: only a `CallbackWalk` has this table.
         let walk = unsafe { &*source.as_ptr().cast::<CallbackWalk>() };
         let copy = Ref::new(CallbackWalk {
-            visitor: VisitorObj::new(blank(), &TABLE),
+            visitor: VisitorObj::new(&TABLE),
             way: walk.way.clone(),
             depth: VisitDepth::default(),
         });
@@ -259,7 +259,7 @@ pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
         copy.visitor.region.set(region);
         return copy.into_object();
     }
-    let copy = Ref::new(VisitorObj::new(blank(), &REJECTING));
+    let copy = Ref::new(VisitorObj::new(&REJECTING));
     copy.region.set(region);
     copy.into_object()
 }
