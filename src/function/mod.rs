@@ -27,9 +27,9 @@ pub(crate) mod legacy;
 mod parameter;
 mod raw_names;
 pub mod registry;
-pub mod rules;
 mod typed;
 
+crate::rule::chapter_rules!("function");
 pub(crate) use rules::*;
 
 pub use arguments::IntoArgs;

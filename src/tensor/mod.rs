@@ -36,9 +36,9 @@ mod number;
 mod packing;
 mod params;
 mod record;
-pub mod rules;
 mod sizing;
 
+crate::rule::chapter_rules!("tensor");
 pub(crate) use rules::*;
 
 pub use cache::{CacheEncoding, CacheWriter, CachedTensor, Shard, TensorCache};

@@ -30,11 +30,11 @@ pub mod index;
 mod layout_assertions;
 pub mod legacy;
 mod raw;
-pub mod rules;
 mod small_map;
 mod string;
 pub mod types;
 
+crate::rule::chapter_rules!("value");
 pub(crate) use rules::*;
 
 pub use any::{Any, AnyView};
