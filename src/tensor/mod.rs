@@ -47,7 +47,7 @@ pub(crate) use device::DEVICE_NAMES;
 pub use device::Device;
 pub use dtype::Dtype;
 pub use elements::Elements;
-pub use number::StoredNumber;
+pub use number::Scalar;
 pub use packing::Packing;
 pub(crate) use packing::extents_times;
 pub use params::Params;

@@ -14,7 +14,6 @@ mod scalar;
 
 pub(crate) use dlpack::TensorAllocator;
 pub(crate) use memory::copying;
-pub use scalar::Scalar;
 
 use crate::function::{Error, Result};
 use crate::object::OBJ_11;
