@@ -46,6 +46,8 @@ pub use cache::{CacheEncoding, CacheWriter, CachedTensor, Shard, TensorCache};
 pub(crate) use device::DEVICE_NAMES;
 pub use device::Device;
 pub use dtype::Dtype;
+#[cfg(feature = "runtime")]
+pub(crate) use dtype_text::push_lanes;
 pub use elements::Elements;
 pub use number::Scalar;
 pub use packing::Packing;
