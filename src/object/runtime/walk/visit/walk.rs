@@ -2,10 +2,11 @@
 
 use super::context::attach;
 use super::{
-    Callback, Interrupt, VisitDepth, Visitor, VisitorObj, VisitorTable, answer, interrupt_or_none,
-    key_hooks, unexpected,
+    Callback, Interrupt, Visitor, VisitorObj, VisitorTable, answer, interrupt_or_none, key_hooks,
+    unexpected,
 };
 use crate::function::{Error, ErrorKind, Result};
+use crate::object::walk::depth::Levels;
 use crate::object::{OBJ_34, sequence_of};
 use crate::rule::Kind;
 use crate::value::Schema;
@@ -97,7 +98,7 @@ struct CallbackWalk {
     /// The callbacks, and the time of their calls.
     way: WalkMode,
     /// The depth of the walk.
-    depth: VisitDepth,
+    depth: Levels,
 }
 
 // SAFETY: `#[repr(C)]` with the header first; only reached through its own table.
@@ -140,7 +141,7 @@ impl CallbackWalk {
         let walk = Ref::new(CallbackWalk {
             visitor: VisitorObj::new(&TABLE),
             way,
-            depth: VisitDepth::default(),
+            depth: Levels::default(),
         });
         // SAFETY: `walk` is kept alive until the visit is over.
         let visitor = unsafe { Visitor::from_raw(walk.as_ptr().cast()) };
@@ -253,7 +254,7 @@ pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
         let copy = Ref::new(CallbackWalk {
             visitor: VisitorObj::new(&TABLE),
             way: walk.way.clone(),
-            depth: VisitDepth::default(),
+            depth: Levels::default(),
         });
         // The copy continues in the region of the original, but at depth 0, because it is an independent walk.
         copy.visitor.region.set(region);
