@@ -1,6 +1,6 @@
-//! Documents every rule's constant, and puts the specification inside the library; with feature `embed` also the cases and goldens.
+//! Defines and documents every rule's constant, and puts the specification inside the library; with feature `embed` also the cases and goldens.
 //!
-//! The documentation is in `$OUT_DIR/rules`, where `rules!` includes it. The rest is for feature `suite` only: tables of
+//! The constants are in `$OUT_DIR/rules`, where `chapter_rules!` includes them. The rest is for feature `suite` only: tables of
 //! `include_str!` and `include_bytes!`, sorted by name, in `$OUT_DIR/embedded.rs`.
 
 #[path = "conformance/tree.rs"]
@@ -93,34 +93,19 @@ fn embed(code: &mut String, root: &Path, out: &Path) {
 }
 
 /// A table of where code names each rule, sorted by its id; of a rule that is a behaviour and has no line that checks it, where
-/// comments do. The tables of rules and imports name them too and are left out.
+/// comments do. Imports name them too and are left out.
 fn places(code: &mut String, root: &Path) {
     println!("cargo::rerun-if-changed={}", root.join("src").display());
     let mut places = BTreeMap::<String, Vec<String>>::new();
     let mut mentions = BTreeMap::<String, Vec<String>>::new();
     for file in files(root, "src", |name| name.ends_with(".rs")) {
         let text = fs::read_to_string(root.join("src").join(&file)).expect("listed just now");
-        let mut aside = None;
+        let mut in_import = false;
         for (line, number) in text.lines().zip(1..) {
-            match aside {
-                Some(end) => {
-                    if line.trim_end().ends_with(end) {
-                        aside = None;
-                    }
-                    continue;
-                }
-                None if line.contains("rules! {") => aside = Some("}"),
-                None if line
-                    .trim_start()
-                    .trim_start_matches("pub ")
-                    .starts_with("use ") =>
-                {
-                    if !line.trim_end().ends_with(';') {
-                        aside = Some(";");
-                    }
-                    continue;
-                }
-                None => {}
+            let statement = line.trim_start().trim_start_matches("pub ");
+            if in_import || statement.starts_with("use ") {
+                in_import = !line.trim_end().ends_with(';');
+                continue;
             }
             if line.trim_start().starts_with("//") {
                 let words =

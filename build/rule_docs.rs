@@ -1,5 +1,5 @@
-//! The documentation of each rule's constant, and of the module with the constants of a chapter: the text of the rule, and the tables,
-//! productions and operations of the chapter, with links that rustdoc understands.
+//! The constants of the rules and their documentation, and that of the module with the constants of a chapter: the text of the rule, and the
+//! tables, productions and operations of the chapter, with links that rustdoc understands.
 //!
 //! The prose of `spec/` is Markdown for a reader of files. In rustdoc, a link to a file leads nowhere, an indented block is a doctest,
 //! and a bracket is a link to an item. Therefore links to chapters become links to modules, and ids of rules links to constants.
@@ -20,8 +20,7 @@ const FEATURES: [(&str, &str); 6] = [
     ("rpc", "RPC"),
 ];
 
-/// Writes into `folder` a file for each rule of these chapters, and a file for each chapter: the documentation of its constants and of
-/// their module.
+/// Writes into `folder` the documentation of each rule, the documentation of each chapter, and the constants of each chapter.
 pub(crate) fn write(root: &Path, spec: &[String], folder: &Path) {
     fs::create_dir_all(folder).expect("OUT_DIR is writable");
     let chapters: Vec<(&str, String)> = spec
@@ -43,6 +42,9 @@ pub(crate) fn write(root: &Path, spec: &[String], folder: &Path) {
         })
         .collect();
     for (chapter, prose) in &chapters {
+        let own = ids.iter().filter(|(_, of)| *of == chapter);
+        let constants = constants(own.map(|(id, _)| *id).collect());
+        fs::write(folder.join(format!("{chapter}.rs")), constants).expect("OUT_DIR is writable");
         let links = Links { chapter, ids: &ids };
         let mut lines = prose.lines().peekable();
         while let Some(line) = lines.next() {
@@ -61,6 +63,25 @@ pub(crate) fn write(root: &Path, spec: &[String], folder: &Path) {
         let beside = links.body("", &text_beside_rules(prose));
         fs::write(folder.join(format!("{chapter}.md")), beside).expect("OUT_DIR is writable");
     }
+}
+
+/// Returns the code of the constants for these rules, in the order of their numbers.
+fn constants(mut ids: Vec<&str>) -> String {
+    ids.sort_by_key(|id| (id.len(), *id));
+    let (mut code, mut all) = (String::new(), String::new());
+    for id in ids {
+        let name = id.replace('-', "_");
+        writeln!(code, "#[doc = include_str!(\"{name}.md\")]").expect("strings grow");
+        writeln!(
+            code,
+            "pub const {name}: crate::rule::Rule = crate::rule::Rule::new({id:?});"
+        )
+        .expect("strings grow");
+        write!(all, "{name}, ").expect("strings grow");
+    }
+    code.push_str("/// Every rule that this chapter enforces, in order.\n");
+    writeln!(code, "pub const RULES: &[crate::rule::Rule] = &[{all}];").expect("strings grow");
+    code
 }
 
 /// Returns the lines of a chapter that belong to no rule, without its title and without headings that nothing follows.

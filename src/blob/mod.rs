@@ -36,12 +36,12 @@ mod framed;
 pub mod json;
 mod library;
 pub mod pack;
-pub mod rules;
 mod stored_module;
 mod streamed;
 mod unknown_kinds;
 mod walk;
 
+crate::rule::chapter_rules!("blob");
 pub(crate) use rules::*;
 
 pub use library::{StoredLibrary, open};

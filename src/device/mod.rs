@@ -62,7 +62,6 @@ pub mod module;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 pub mod pool;
-pub mod rules;
 mod shape;
 pub mod simulated;
 pub mod stream;
@@ -71,6 +70,7 @@ pub mod timer;
 #[cfg(feature = "vulkan")]
 pub mod vulkan;
 
+crate::rule::chapter_rules!("device");
 pub(crate) use rules::*;
 
 pub(crate) use crate::function::{Error, Result};

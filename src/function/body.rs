@@ -2,6 +2,7 @@
 
 use super::guard::guard;
 use super::{FunctionObj, Result, SafeCall, Signature, TypedFn};
+use crate::value::header::own_object;
 use crate::value::{AnyView, RawAny, index};
 use std::ffi::c_void;
 

@@ -4,7 +4,7 @@ use super::ErrorKind;
 use super::error_object::{ErrorObj, OwnError, lock_backtraces, lock_changes};
 use crate::rule::{Kind, Violation};
 use crate::value::header::{ObjectRef, Ref};
-use crate::value::{Any, AnyView, Argument, ByteArray, Schema};
+use crate::value::{ByteArray, Schema};
 use std::cell::Cell;
 
 /// The mode that appends a text to the backtrace.
@@ -306,25 +306,7 @@ impl Error {
     }
 }
 
-impl From<Error> for Any {
-    fn from(error: Error) -> Any {
-        error.into_object().into()
-    }
-}
-
-crate::value::try_from_any!(Error);
-
-impl Argument for Error {
-    const RULE: crate::rule::Rule = crate::value::VAL_10;
-
-    fn schema() -> Schema {
-        <Ref<ErrorObj> as Argument>::schema()
-    }
-
-    fn try_from_view(view: AnyView<'_>) -> Option<Error> {
-        Ref::try_from_view(view).map(Error)
-    }
-}
+crate::value::handle_value!(Error, ErrorObj, Schema::plain("ffi.Error"));
 
 thread_local! {
     /// The error slot of this thread (FUN-06).

@@ -10,7 +10,7 @@
 //! | 88..96  | extra context object, or null                     | FUN-04 |
 
 use crate::rule::Violation;
-use crate::value::header::{Header, ObjectRef, Ref, dec_ref, static_object};
+use crate::value::header::{Header, ObjectRef, Ref, dec_ref, own_object, static_object};
 use crate::value::{ByteArray, index};
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -90,8 +90,7 @@ impl OwnError {
             |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), ObjectRef::into_raw);
         let own = Ref::new(OwnError {
             public: ErrorObj {
-                // `Ref::new` overwrites this header with one whose deleter also frees the texts.
-                header: Header::new(index::ERROR, crate::value::heap::delete_plain),
+                header: Header::placeholder(),
                 cell: ErrorCell {
                     kind: ByteArray {
                         data: start,

@@ -7,7 +7,6 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{PoisonError, RwLock};
 
 /// Registers a function of the interpreter under one of the five names of FUN-25. Null unregisters it.
 ///
@@ -16,41 +15,59 @@ use std::sync::{PoisonError, RwLock};
 /// `address` is null or the CPython function of this name, which any thread may call from then on. Functions that count references are
 /// called only by threads that hold the interpreter's lock.
 pub(crate) unsafe fn register(name: &[u8], address: *mut c_void) -> Result<()> {
-    // SAFETY: `address` is null or the function of that name, by this contract.
-    if unsafe { register_count(name, address) } {
-        Ok(())
-    } else {
-        // SAFETY: `address` is null or the function of that name, by this contract.
-        unsafe { register_hook(name, address) }
+    let place = match name {
+        b"Py_IncRef" => &INC_REF,
+        b"Py_DecRef" => &DEC_REF,
+        name => hook(name)?,
+    };
+    place.store(address, Ordering::Release);
+    Ok(())
+}
+
+/// Registers a function of the frontend like [`register`], but knows only the three names that are not for reference counts.
+///
+/// # Safety
+/// `symbol` is null or the CPython function of this name, which any thread may call from then on.
+pub(crate) unsafe fn register_hook(name: &[u8], symbol: *mut c_void) -> Result<()> {
+    hook(name)?.store(symbol, Ordering::Release);
+    Ok(())
+}
+
+/// Returns the place of a function that is not for reference counts.
+fn hook(name: &[u8]) -> Result<&'static AtomicPtr<c_void>> {
+    match name {
+        b"PyErr_CheckSignals" => Ok(&CHECK_SIGNALS),
+        b"PyGILState_Ensure" => Ok(&ENSURE_LOCK),
+        b"PyGILState_Release" => Ok(&RELEASE_LOCK),
+        other => Err(Error::new(
+            ErrorKind::Value,
+            format!("Unknown env API {}", String::from_utf8_lossy(other)),
+        )),
     }
 }
 
 /// The type of `Py_IncRef` and `Py_DecRef`.
 type Count = unsafe extern "C-unwind" fn(*mut c_void);
+/// The type of `PyErr_CheckSignals`, which returns 0, or -1 with an error. `PyGILState_Ensure` has the same type and returns a state, an
+/// enumeration, which is an int in C.
+type Check = unsafe extern "C-unwind" fn() -> i32;
+/// The type of `PyGILState_Release`, which takes the state of `PyGILState_Ensure`.
+type ReleaseLock = unsafe extern "C-unwind" fn(i32);
 
-/// `Py_IncRef` of the interpreter; null before its registration.
+/// `Py_IncRef` of the only interpreter of this process. This and the following are null before their registration.
 static INC_REF: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// `Py_DecRef` of the interpreter; null before its registration.
+/// `Py_DecRef`.
 static DEC_REF: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// `PyErr_CheckSignals`.
+static CHECK_SIGNALS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// `PyGILState_Ensure`.
+static ENSURE_LOCK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// `PyGILState_Release`.
+static RELEASE_LOCK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 thread_local! {
     /// A counted object, or null. Has no destructor: when a thread ends, the interpreter may be gone, so the object is leaked.
     static HELD: Cell<*mut c_void> = const { Cell::new(null_mut()) };
-}
-
-/// Registers `Py_IncRef` or `Py_DecRef`. Returns whether `name` is one of them.
-///
-/// # Safety
-///
-/// `address` must be null or the CPython function of this name, callable from any thread that has the interpreter's lock.
-unsafe fn register_count(name: &[u8], address: *mut c_void) -> bool {
-    let place = match name {
-        b"Py_IncRef" => &INC_REF,
-        b"Py_DecRef" => &DEC_REF,
-        _ => return false,
-    };
-    place.store(address, Ordering::Release);
-    true
 }
 
 /// Increments the reference count of `error` and stores it on this thread instead of the previous one. Stores nothing if the frontend
@@ -100,71 +117,18 @@ unsafe fn count(by: &AtomicPtr<c_void>, object: *mut c_void) {
     if address.is_null() {
         return;
     }
-    // SAFETY: `register_count` stores null or functions of this signature.
+    // SAFETY: `register` stores null or functions of this signature.
     let by = unsafe { std::mem::transmute::<*mut c_void, Count>(address) };
     // SAFETY: the object is alive, by this contract, and the lock of the interpreter is held.
     with_interpreter(|| unsafe { by(object) });
 }
 
-/// The type of `PyErr_CheckSignals`, which returns 0, or -1 with an error. `PyGILState_Ensure` has the same type and returns a state.
-type Check = unsafe extern "C-unwind" fn() -> i32;
-/// The type of `PyGILState_Release`, which takes the state of `PyGILState_Ensure`.
-type ReleaseLock = unsafe extern "C-unwind" fn(i32);
-
-/// The hooks of a Python frontend: functions of CPython.
-#[derive(Clone, Copy)]
-struct PythonHooks {
-    /// `PyErr_CheckSignals`.
-    check_signals: Option<Check>,
-    /// `PyGILState_Ensure`.
-    ensure: Option<Check>,
-    /// `PyGILState_Release`.
-    release: Option<ReleaseLock>,
-}
-
-/// The hooks of the only interpreter of this process.
-static HOOKS: RwLock<PythonHooks> = RwLock::new(PythonHooks {
-    check_signals: None,
-    ensure: None,
-    release: None,
-});
-
-/// Registers a function of the frontend under its CPython name. Null unregisters it.
-///
-/// # Safety
-/// `symbol` is null or the CPython function of this name, which any thread may call from then on.
-pub(crate) unsafe fn register_hook(name: &[u8], symbol: *mut c_void) -> Result<()> {
-    let mut hooks = HOOKS.write().unwrap_or_else(PoisonError::into_inner);
-    match name {
-        b"PyErr_CheckSignals" => {
-            // SAFETY: null is `None`; otherwise the function of this name, by this contract, which has this signature.
-            hooks.check_signals =
-                unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(symbol) };
-        }
-        b"PyGILState_Ensure" => {
-            // SAFETY: as for `PyErr_CheckSignals`; the state is an enumeration, an int in C.
-            hooks.ensure = unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(symbol) };
-        }
-        b"PyGILState_Release" => {
-            // SAFETY: as for `PyGILState_Ensure`.
-            hooks.release =
-                unsafe { std::mem::transmute::<*mut c_void, Option<ReleaseLock>>(symbol) };
-        }
-        other => {
-            return Err(Error::new(
-                ErrorKind::Value,
-                format!("Unknown env API {}", String::from_utf8_lossy(other)),
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// Lets the frontend check for a pending signal. Returns 0, or -1 with the error stored in the frontend (FUN-14).
 pub(crate) fn check_signals() -> i32 {
-    // Copied, because the interpreter runs its own code below. That code may register a hook, and would wait for this lock.
-    let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
-    let Some(check) = hooks.check_signals else {
+    let check = CHECK_SIGNALS.load(Ordering::Acquire);
+    // SAFETY: null is `None`; otherwise the function of this name (the contract of `register_hook`), which has this signature.
+    let check = unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(check) };
+    let Some(check) = check else {
         return 0;
     };
     // SAFETY: any thread may call it (the contract of `register_hook`); the lock of the interpreter is held.
@@ -173,9 +137,14 @@ pub(crate) fn check_signals() -> i32 {
 
 /// Runs `body` with the interpreter's lock, if the frontend registered functions for it.
 fn with_interpreter<T>(body: impl FnOnce() -> T) -> T {
-    let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
+    let [ensure, release] =
+        [&ENSURE_LOCK, &RELEASE_LOCK].map(|place| place.load(Ordering::Acquire));
+    // SAFETY: null is `None`; otherwise the function of this name (the contract of `register_hook`), which has this signature.
+    let ensure = unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(ensure) };
+    // SAFETY: as for `ensure`.
+    let release = unsafe { std::mem::transmute::<*mut c_void, Option<ReleaseLock>>(release) };
     // Both or neither: a lock that is never released would stop the interpreter.
-    let (Some(ensure), Some(release)) = (hooks.ensure, hooks.release) else {
+    let (Some(ensure), Some(release)) = (ensure, release) else {
         return body();
     };
     // SAFETY: any thread may call it, with or without the lock (the contract of `register_hook`).

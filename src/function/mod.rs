@@ -16,27 +16,6 @@
 //! # Ok::<(), Error>(())
 //! ```
 
-/// Implements `Object` for a struct of this crate that begins with the public part of an `$index`. An object is not recognized by its
-/// index, because objects of other libraries have only the public part.
-///
-/// # Safety
-///
-/// The struct is `#[repr(C)]`, its first field is `public`, and only functions that are set in such an object access the data after it.
-macro_rules! own_object {
-    (unsafe $type:ty, $index:expr $(, $param:ident)?) => {
-        // SAFETY: as for this macro.
-        unsafe impl$(<$param: 'static>)? $crate::value::Object for $type {
-            fn type_index() -> $crate::value::types::ObjectIndex {
-                const { $crate::value::types::ObjectIndex::fixed($index) }
-            }
-
-            fn matches(_: i32) -> bool {
-                false
-            }
-        }
-    };
-}
-
 mod arguments;
 mod body;
 mod error;
@@ -48,9 +27,9 @@ pub(crate) mod legacy;
 mod parameter;
 mod raw_names;
 pub mod registry;
-pub mod rules;
 mod typed;
 
+crate::rule::chapter_rules!("function");
 pub(crate) use rules::*;
 
 pub use arguments::IntoArgs;
@@ -72,8 +51,8 @@ pub(crate) use typed::signature_json;
 pub use typed::{Signature, Typed, TypedFn};
 
 use crate::rule::Violation;
-use crate::value::header::{Header, ObjectRef, Ref, static_object};
-use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};
+use crate::value::header::{Header, Ref, own_object, static_object};
+use crate::value::{Any, AnyView, RawAny, Schema, index};
 use std::ffi::c_void;
 
 /// The convention of a call over the C ABI. It returns 0 and a result, or -1 and a raised error, or -2 if the frontend holds the error.
@@ -104,8 +83,7 @@ impl FunctionObj {
     /// Creates the public part of a function of this crate. The C++ function is null, because it would have to throw exceptions (FUN-03).
     fn new(safe_call: SafeCall) -> FunctionObj {
         FunctionObj {
-            // `Ref::new` overwrites this header with one whose deleter also frees the captured data.
-            header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
+            header: Header::placeholder(),
             safe_call,
             cpp_call: std::ptr::null_mut(),
         }
@@ -220,11 +198,7 @@ impl Function {
             return Function(Ref::new(FunctionObj::new(call)));
         }
         let object = Ref::new(External {
-            public: FunctionObj {
-                header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
-                safe_call: call_external,
-                cpp_call: std::ptr::null_mut(),
-            },
+            public: FunctionObj::new(call_external),
             context,
             call,
             finish,
@@ -297,28 +271,6 @@ impl Function {
         }
         Err(take_call_error(code))
     }
-
-    /// Returns the object with this handle's reference.
-    #[inline]
-    pub fn into_object(self) -> ObjectRef {
-        self.0.into_object()
-    }
-
-    /// Borrows the object.
-    #[inline]
-    pub const fn as_object(&self) -> &ObjectRef {
-        self.0.as_object()
-    }
-
-    /// Converts `object` to a function, or returns it unchanged.
-    ///
-    /// # Errors
-    ///
-    /// Returns the object itself if it is not a function.
-    #[inline]
-    pub fn from_object(object: ObjectRef) -> std::result::Result<Function, ObjectRef> {
-        object.downcast().map(Function)
-    }
 }
 
 /// Returns a ValueError. Separate from the hot code, because practical calls never get here.
@@ -355,29 +307,5 @@ where
     unsafe { guard(result, || (closure.body)(args)) }
 }
 
-impl From<Function> for Any {
-    fn from(function: Function) -> Any {
-        function.into_object().into()
-    }
-}
-
-impl<'a> From<&'a Function> for AnyView<'a> {
-    fn from(function: &'a Function) -> AnyView<'a> {
-        AnyView::from(function.as_object())
-    }
-}
-
-crate::value::try_from_any!(Function);
-
-impl Argument for Function {
-    const RULE: crate::rule::Rule = VAL_10;
-
-    fn schema() -> Schema {
-        <Ref<FunctionObj> as Argument>::schema()
-    }
-
-    #[inline]
-    fn try_from_view(view: AnyView<'_>) -> Option<Function> {
-        Ref::try_from_view(view).map(Function)
-    }
-}
+crate::value::handle_value!(Function, FunctionObj, Schema::plain("ffi.Function"));
+crate::value::handle_object!(Function);

@@ -47,13 +47,13 @@
     clippy::panic
 )]
 mod format;
-pub mod rules;
 #[cfg(feature = "graph")]
 mod runtime;
 
 #[cfg(feature = "inspect")]
 pub(crate) use format::dtype_text;
 pub use format::{DataEntry, Graph, Node, NodeEntry, Plan, StoragePool, Texture, TvmOpParam};
+crate::rule::chapter_rules!("graph");
 pub(crate) use rules::*;
 #[cfg(feature = "graph")]
 pub use runtime::{Model, debug, executor, module};

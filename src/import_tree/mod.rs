@@ -23,9 +23,9 @@
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;
 mod order;
-pub mod rules;
 mod walk;
 
+crate::rule::chapter_rules!("import_tree");
 pub(crate) use rules::*;
 
 pub use order::{Algorithm, ModuleGraph, ModuleNode, Order, order};

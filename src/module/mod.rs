@@ -48,13 +48,13 @@ mod lookup;
 mod object;
 mod opaque;
 pub mod parallel;
-pub mod rules;
 pub mod run_once;
 pub mod symbol_names;
 mod symbols;
 pub(crate) mod system;
 pub(crate) mod workspace;
 
+crate::rule::chapter_rules!("module");
 pub(crate) use rules::*;
 
 pub(crate) use dso::Dso;

@@ -16,7 +16,7 @@ use crate::object::{Array, VisitedObjects, sequence_of};
 use crate::rule;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, end_nested};
 use crate::value::types::ObjectIndex;
-use crate::value::{Any, AnyView, Argument, Object, Schema, VAL_10, index};
+use crate::value::{Any, AnyView, Object, Schema, index};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -96,25 +96,6 @@ impl Module {
         let public = cell.wrapping_byte_add(std::mem::offset_of!(ModuleCell, public));
         // SAFETY: the cell was created above; its header counts one reference, which is ours.
         Module(unsafe { Ref::from_raw(public.cast()) })
-    }
-
-    /// Returns the module that `object` is.
-    ///
-    /// # Errors
-    ///
-    /// The object itself, if it is not a module.
-    pub fn from_object(object: ObjectRef) -> Result<Module, ObjectRef> {
-        object.downcast().map(Module)
-    }
-
-    /// Returns the object, with the reference that this handle held.
-    pub fn into_object(self) -> ObjectRef {
-        self.0.into_object()
-    }
-
-    /// Returns the object, borrowed.
-    pub const fn as_object(&self) -> &ObjectRef {
-        self.0.as_object()
     }
 
     /// Returns the address by which C++ and compiled code of 0.22 on know the module: 8 bytes before the object.
@@ -342,32 +323,8 @@ impl std::fmt::Debug for Module {
     }
 }
 
-impl From<Module> for Any {
-    fn from(module: Module) -> Any {
-        module.into_object().into()
-    }
-}
-
-impl<'a> From<&'a Module> for AnyView<'a> {
-    fn from(module: &'a Module) -> AnyView<'a> {
-        AnyView::from(module.as_object())
-    }
-}
-
-crate::value::try_from_any!(Module);
-
-impl Argument for Module {
-    const RULE: rule::Rule = VAL_10;
-
-    fn schema() -> Schema {
-        Schema::plain("ffi.Module")
-    }
-
-    fn try_from_view(view: AnyView<'_>) -> Option<Module> {
-        Ref::try_from_view(view).map(Module)
-    }
-}
-
+crate::value::handle_value!(Module, ModuleObj, Schema::plain("ffi.Module"));
+crate::value::handle_object!(Module);
 borrowed!(Module, ModuleObj, index::MODULE);
 
 /// Returns the shared array of all modules without imports. Adding to a shared array creates a new one.

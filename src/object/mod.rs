@@ -38,11 +38,11 @@
 )]
 mod format;
 pub mod json_graph;
-pub mod rules;
 #[cfg(feature = "runtime")]
 mod runtime;
 
 pub(crate) use format::text::string_at;
+crate::rule::chapter_rules!("object");
 pub(crate) use rules::*;
 #[cfg(feature = "runtime")]
 pub use runtime::*;

@@ -53,13 +53,13 @@ mod relay_code;
 mod relay_function;
 mod relay_text;
 pub mod relay_vm;
-pub mod rules;
 mod slot;
 mod slot_codec;
 mod stackvm;
 mod strings;
 mod vendor;
 
+crate::rule::chapter_rules!("payload");
 pub(crate) use rules::*;
 
 pub use code_needs::CodeNeed;

@@ -66,7 +66,6 @@ mod format;
 pub mod handshake;
 #[cfg(feature = "runtime")]
 pub mod proxy;
-pub mod rules;
 #[cfg(feature = "runtime")]
 pub mod server;
 #[cfg(feature = "runtime")]
@@ -82,4 +81,5 @@ pub use format::{
     TrackerCount, TrackerHello, TrackerOffer, TrackerPeer, TrackerReply, TrackerRequest,
     TrackerSummary, json, relay_json,
 };
+crate::rule::chapter_rules!("rpc");
 pub(crate) use rules::*;

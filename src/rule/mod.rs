@@ -200,41 +200,21 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// Converts `BLOB_07` to `BLOB-07` at compile time, so that a rule is written only once.
-pub(crate) const fn id_of<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
-    // A constant cannot hold a `String`, and neither `for` nor iterators work in constants. Therefore it uses bytes and `while`.
-    let mut id = [0; LENGTH];
-    let mut at = 0;
-    while at < LENGTH {
-        id[at] = match name.as_bytes()[at] {
-            b'_' => b'-',
-            byte => byte,
-        };
-        at += 1;
-    }
-    id
-}
-
-/// Declares the rules of a chapter: a constant for each, and `RULES` with all of them in order.
-macro_rules! rules {
-    ($($name:ident)*) => {
-        $(
-            // A rule that is in no chapter of the specification does not compile.
-            #[doc = include_str!(concat!(env!("OUT_DIR"), "/rules/", stringify!($name), ".md"))]
-            pub const $name: $crate::rule::Rule = {
-                const ID: [u8; stringify!($name).len()] = $crate::rule::id_of(stringify!($name));
-                match std::str::from_utf8(&ID) {
-                    Ok(id) => $crate::rule::Rule::new(id),
-                    // The names are ASCII, and remain so when `-` replaces `_`.
-                    Err(_) => unreachable!(),
-                }
-            };
-        )*
-        /// Every rule that this chapter enforces, in order.
-        pub const RULES: &[$crate::rule::Rule] = &[$($name),*];
+/// Declares the module `rules` of a chapter: a constant for each rule, and `RULES` with all of them in order. The build script generates both
+/// from `spec/`, so that code cannot name a rule without a text.
+macro_rules! chapter_rules {
+    ($chapter:literal) => {
+        #[doc = concat!("The rules of chapter `", $chapter, "`.")]
+        #[doc = concat!("The documentation of each constant is the text of the rule in `spec/", $chapter, ".md`.")]
+        /// The text of the chapter around the rules follows.
+        ///
+        #[doc = include_str!(concat!(env!("OUT_DIR"), "/rules/", $chapter, ".md"))]
+        pub mod rules {
+            include!(concat!(env!("OUT_DIR"), "/rules/", $chapter, ".rs"));
+        }
     };
 }
-pub(crate) use rules;
+pub(crate) use chapter_rules;
 
 /// The switch of the rule-off check in `tests/suite`. A release build does not have it.
 #[cfg(all(feature = "suite", debug_assertions))]

@@ -69,7 +69,6 @@ mod formats {
     pub(super) mod format;
     pub(super) mod generate;
 }
-pub mod rules;
 #[cfg(feature = "runtime")]
 mod runtime;
 
@@ -78,6 +77,7 @@ pub use formats::format::{
     TargetKind, Targets, account, rejection,
 };
 pub use formats::generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
+crate::rule::chapter_rules!("target");
 pub(crate) use rules::*;
 #[cfg(feature = "runtime")]
 pub(crate) use runtime::functions::provide;

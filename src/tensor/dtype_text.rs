@@ -121,14 +121,7 @@ impl Dtype {
         if !name.fixed && !whole_bool {
             text.push_str(&self.bits.to_string());
         }
-        let scales = release >= SCALABLE_SINCE;
-        // TEN-07: lanes are signed from 0.16 on. -1 and 0 are not written, so they read back as one lane.
-        let signed = i16::from_le_bytes(self.lanes.to_le_bytes());
-        if scales && signed < -1 {
-            text.push_str(&format!("xvscalex{}", signed.unsigned_abs()));
-        } else if (scales && signed > 1) || (!scales && self.lanes != 1) {
-            text.push_str(&format!("x{}", self.lanes));
-        }
+        push_lanes(&mut text, self.lanes, release);
         Ok(text)
     }
 
@@ -195,6 +188,18 @@ impl Dtype {
         }
         let message = format!("TVM {release} has no element type of code {}", self.code);
         TEN_02.rejected(Kind::UnknownKind, message)
+    }
+}
+
+/// Appends the lanes as `release` writes them.
+pub(crate) fn push_lanes(text: &mut String, lanes: u16, release: Release) {
+    let scales = release >= SCALABLE_SINCE;
+    // TEN-07: lanes are signed from 0.16 on. -1 and 0 are not written, so they read back as one lane.
+    let signed = i16::from_le_bytes(lanes.to_le_bytes());
+    if scales && signed < -1 {
+        text.push_str(&format!("xvscalex{}", signed.unsigned_abs()));
+    } else if (scales && signed > 1) || (!scales && lanes != 1) {
+        text.push_str(&format!("x{lanes}"));
     }
 }
 

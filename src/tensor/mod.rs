@@ -36,9 +36,9 @@ mod number;
 mod packing;
 mod params;
 mod record;
-pub mod rules;
 mod sizing;
 
+crate::rule::chapter_rules!("tensor");
 pub(crate) use rules::*;
 
 pub use cache::{CacheEncoding, CacheWriter, CachedTensor, Shard, TensorCache};
@@ -46,8 +46,10 @@ pub use cache::{CacheEncoding, CacheWriter, CachedTensor, Shard, TensorCache};
 pub(crate) use device::DEVICE_NAMES;
 pub use device::Device;
 pub use dtype::Dtype;
+#[cfg(feature = "runtime")]
+pub(crate) use dtype_text::push_lanes;
 pub use elements::Elements;
-pub use number::StoredNumber;
+pub use number::Scalar;
 pub use packing::Packing;
 pub(crate) use packing::extents_times;
 pub use params::Params;

@@ -1,45 +1,60 @@
-//! Conversion of stored tensors to and from Rust numbers.
+//! Rust numbers as elements of tensors, and conversion of stored tensors to and from them.
 
-use super::{Dtype, Packing, Sizing, TEN_01, TensorRecord};
+use super::{Dtype, Packing, TEN_01, TensorRecord};
 use crate::rule::{Kind, Violation};
 use std::borrow::Cow;
 
-/// A Rust type that matches one element of a stored tensor: integers and floats of whole bytes, and `bool`.
-pub trait StoredNumber: Copy + sealed::LittleEndian {
+/// A Rust type that matches one element of a tensor: integers and floats of whole bytes, and `bool`. With the feature `runtime` also `f16`
+/// and `bf16` of the crate `half`.
+///
+/// Sealed, because elements are copied as bytes: a type has no padding, and is created from any bytes of its width.
+pub trait Scalar: Copy + sealed::ElementBytes {
     /// The element type of a tensor of such numbers.
     const DTYPE: Dtype;
 }
 
 mod sealed {
-    /// Conversion to and from the bytes of a file.
-    pub trait LittleEndian: Sized {
-        /// Returns the number in `bytes`; `None` for another number of bytes.
-        fn from_bytes(bytes: &[u8]) -> Option<Self>;
+    /// Conversion to and from bytes: little-endian in files, in native order in memory. No type has padding, so that every byte of a value
+    /// is initialised.
+    pub trait ElementBytes: Sized {
+        /// Returns the number in `bytes` of a file; `None` for another number of bytes.
+        fn from_stored(bytes: &[u8]) -> Option<Self>;
 
-        /// Appends the bytes of the number.
+        /// Appends the bytes of the number in a file.
         fn append_to(self, bytes: &mut Vec<u8>);
+
+        /// Returns the first number in `bytes` of memory; `None` if there are too few.
+        #[cfg(feature = "runtime")]
+        fn first_native(bytes: &[u8]) -> Option<Self>;
     }
 }
 
-macro_rules! numbers {
+/// Implements [`Scalar`] for integers and floats, with the code of their element type.
+macro_rules! scalars {
     ($($type:ty: $code:expr, $bits:literal;)*) => {$(
-        impl sealed::LittleEndian for $type {
-            fn from_bytes(bytes: &[u8]) -> Option<$type> {
+        impl sealed::ElementBytes for $type {
+            fn from_stored(bytes: &[u8]) -> Option<$type> {
                 Some(<$type>::from_le_bytes(bytes.try_into().ok()?))
             }
 
             fn append_to(self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
             }
+
+            #[cfg(feature = "runtime")]
+            #[inline]
+            fn first_native(bytes: &[u8]) -> Option<$type> {
+                bytes.first_chunk().map(|bytes| <$type>::from_ne_bytes(*bytes))
+            }
         }
 
-        impl StoredNumber for $type {
+        impl Scalar for $type {
             const DTYPE: Dtype = Dtype::scalar($code, $bits);
         }
     )*};
 }
 
-numbers! {
+scalars! {
     i8: Dtype::INT, 8;
     i16: Dtype::INT, 16;
     i32: Dtype::INT, 32;
@@ -52,54 +67,43 @@ numbers! {
     f64: Dtype::FLOAT, 64;
 }
 
-impl sealed::LittleEndian for bool {
-    // Compiled code treats every byte except 0 as true.
-    fn from_bytes(bytes: &[u8]) -> Option<bool> {
+#[cfg(feature = "runtime")]
+scalars! {
+    half::f16: Dtype::FLOAT, 16;
+    half::bf16: Dtype::BFLOAT, 16;
+}
+
+impl sealed::ElementBytes for bool {
+    // Compiled code treats every byte except 0 as true. In a Rust `bool`, bytes other than 0 and 1 are undefined behaviour.
+    fn from_stored(bytes: &[u8]) -> Option<bool> {
         bytes.first().map(|byte| *byte != 0)
     }
 
     fn append_to(self, bytes: &mut Vec<u8>) {
         bytes.push(u8::from(self));
     }
+
+    #[cfg(feature = "runtime")]
+    fn first_native(bytes: &[u8]) -> Option<bool> {
+        bool::from_stored(bytes)
+    }
 }
 
-impl StoredNumber for bool {
+impl Scalar for bool {
     const DTYPE: Dtype = Dtype::scalar(Dtype::BOOL, 8);
 }
 
 impl<'a> TensorRecord<'a> {
-    /// Creates a record of these numbers, row-major.
-    ///
-    /// ```
-    /// use tvmspec::tensor::TensorRecord;
-    ///
-    /// let record = TensorRecord::from_values(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
-    /// assert_eq!(record.dtype().to_string(), "float32");
-    /// assert_eq!(record.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
-    /// assert_eq!(record.to_vec::<f64>().unwrap_err().rule().id(), "TEN-01");
-    /// # Ok::<(), tvmspec::rule::Violation>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`TensorRecord::new`], for extents that do not match the number of values.
-    pub fn from_values<T: StoredNumber>(
-        values: &[T],
-        shape: &[i64],
-    ) -> Result<TensorRecord<'static>, Violation> {
-        TensorRecord::new(T::DTYPE, shape, bytes_of(values), Sizing::V0_7)
-    }
-
     /// Returns the elements in row-major order.
     ///
     /// # Errors
     ///
     /// Returns TEN-01, kind type, if the record has another element type; TEN-35 if fewer bytes are stored than the tensor takes.
-    pub fn to_vec<T: StoredNumber>(&self) -> Result<Vec<T>, Violation> {
+    pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>, Violation> {
         self.check_type::<T>()?;
         let elements = self.elements(Packing::Packed)?;
         let numbers = elements.bytes().chunks_exact(size_of::<T>());
-        Ok(numbers.filter_map(T::from_bytes).collect())
+        Ok(numbers.filter_map(T::from_stored).collect())
     }
 
     /// Replaces the elements, in row-major order. Shape and device stay.
@@ -108,7 +112,7 @@ impl<'a> TensorRecord<'a> {
     ///
     /// Returns TEN-01, kind type, if the record has another element type; the errors of [`TensorRecord::with_data`] for another number
     /// of elements.
-    pub fn with_values<T: StoredNumber>(self, values: &[T]) -> Result<TensorRecord<'a>, Violation> {
+    pub fn with_values<T: Scalar>(self, values: &[T]) -> Result<TensorRecord<'a>, Violation> {
         self.check_type::<T>()?;
         self.with_data(bytes_of(values))
     }
@@ -125,7 +129,7 @@ impl<'a> TensorRecord<'a> {
     }
 
     /// Checks that the elements are numbers of type `T`.
-    fn check_type<T: StoredNumber>(&self) -> Result<(), Violation> {
+    fn check_type<T: Scalar>(&self) -> Result<(), Violation> {
         if self.dtype() == T::DTYPE {
             return Ok(());
         }
@@ -135,7 +139,7 @@ impl<'a> TensorRecord<'a> {
 }
 
 /// Returns the bytes of `values` in a file.
-fn bytes_of<T: StoredNumber>(values: &[T]) -> Vec<u8> {
+fn bytes_of<T: Scalar>(values: &[T]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size_of_val(values));
     for value in values {
         value.append_to(&mut bytes);

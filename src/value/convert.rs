@@ -13,9 +13,11 @@
 //! | object  | instances, including derived types  | VAL-10 |
 //! | option  | None, or values that the member accepts | VAL-11 |
 
+mod handle;
 mod schema;
 mod try_from;
 
+pub(crate) use handle::{handle_object, handle_value};
 pub use schema::Schema;
 pub(crate) use try_from::try_from_any;
 

@@ -20,8 +20,8 @@
 //! # Ok::<(), tvmspec::rule::Violation>(())
 //! ```
 
-use super::header::{FRESH, Header, Ref, dynamic_object};
-use super::{Any, AnyPayload, AnyView, Argument, RawAny, Schema, VAL_22, index};
+use super::header::{FRESH, HeaderSlot, Ref, dynamic_object};
+use super::{Any, AnyPayload, AnyView, Argument, RawAny, Schema, VAL_22};
 use crate::rule::{Kind, Rule, Violation};
 use std::any::TypeId;
 use std::ffi::c_void;
@@ -142,7 +142,7 @@ pub struct Extension(Ref<ExtensionObj>);
 
 #[repr(C)]
 struct ExtensionObj {
-    header: Header,
+    header: HeaderSlot,
     code: i32,
     /// The functions of `code` when the handle arrived. A later pair may not know the handle.
     pair: &'static ExtensionPair,
@@ -250,16 +250,13 @@ impl Extension {
 
     fn holding(code: i32, pair: &'static ExtensionPair, handle: *mut c_void) -> Extension {
         Extension(Ref::new(ExtensionObj {
-            header: Header::new(index::OBJECT, unmade),
+            header: HeaderSlot::default(),
             code,
             pair,
             handle,
         }))
     }
 }
-
-/// Does nothing. This placeholder deleter is overwritten by `Ref::new`.
-unsafe extern "C-unwind" fn unmade(_: *mut Header, _: i32) {}
 
 impl From<Extension> for Any {
     fn from(extension: Extension) -> Any {

@@ -11,9 +11,10 @@ mod deletion_queue;
 mod reference;
 
 pub(crate) use deletion_queue::end_nested;
-pub(crate) use reference::{BareObject, dynamic_object, static_object};
+pub(crate) use reference::{BareObject, dynamic_object, own_object, static_object};
 pub use reference::{Object, ObjectRef, Ref};
 
+use super::index;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,6 +61,16 @@ impl Header {
         }
     }
 
+    /// Creates a header that [`Ref::new`] overwrites with that of the new object.
+    pub(crate) const fn placeholder() -> Header {
+        Header {
+            combined: AtomicU64::new(0),
+            type_index: index::OBJECT,
+            padding: 0,
+            deleter: None,
+        }
+    }
+
     /// Returns the number of strong references.
     pub fn strong_count(&self) -> u32 {
         self.combined.load(Ordering::Relaxed) as u32
@@ -69,6 +80,22 @@ impl Header {
     #[cfg(feature = "suite")]
     pub(crate) fn weak_count(&self) -> u32 {
         (self.combined.load(Ordering::Relaxed) >> 32) as u32
+    }
+}
+
+/// The header of an object that only [`Ref::new`] creates. A default or a clone is a placeholder, because the value is not an object yet.
+#[repr(transparent)]
+pub(crate) struct HeaderSlot(Header);
+
+impl Default for HeaderSlot {
+    fn default() -> HeaderSlot {
+        HeaderSlot(Header::placeholder())
+    }
+}
+
+impl Clone for HeaderSlot {
+    fn clone(&self) -> HeaderSlot {
+        HeaderSlot::default()
     }
 }
 

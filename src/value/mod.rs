@@ -30,16 +30,16 @@ pub mod index;
 mod layout_assertions;
 pub mod legacy;
 mod raw;
-pub mod rules;
 mod small_map;
 mod string;
 pub mod types;
 
+crate::rule::chapter_rules!("value");
 pub(crate) use rules::*;
 
 pub use any::{Any, AnyView};
-pub(crate) use convert::try_from_any;
 pub use convert::{Argument, Schema, cast};
+pub(crate) use convert::{handle_object, handle_value, try_from_any};
 pub use device::{device_from_text, device_to_text};
 pub use dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 pub(crate) use dtype::{CustomNames, custom_name, know_custom_names};

@@ -42,13 +42,13 @@
     clippy::panic
 )]
 mod format;
-pub mod rules;
 #[cfg(feature = "vm")]
 mod runtime;
 
 pub use format::Executable;
 #[cfg(feature = "inspect")]
 pub(crate) use format::Listing;
+crate::rule::chapter_rules!("vm");
 pub(crate) use rules::*;
 #[cfg(feature = "vm")]
 pub(crate) use runtime::provide;

@@ -33,12 +33,12 @@ mod cursor;
 mod field_path;
 pub mod json;
 mod read_value;
-pub mod rules;
 mod trace;
 mod vectors;
 mod words;
 mod writer;
 
+crate::rule::chapter_rules!("wire");
 pub(crate) use rules::*;
 
 pub use cursor::Cursor;

@@ -21,10 +21,10 @@ pub(crate) use container::seq::item_count;
 pub(crate) use container::seq::swap_element;
 pub use container::seq::{Array, List, sequence_of};
 pub use container::shape::{Shape, extents_of};
+pub use container::tensor::Tensor;
 pub(crate) use container::tensor::TensorAllocator;
 #[cfg(feature = "suite")]
 pub(crate) use container::tensor::compact_strides;
-pub use container::tensor::{Scalar, Tensor};
 pub use container::{big_int, hash};
 #[doc(no_inline)]
 pub use half::{bf16, f16};

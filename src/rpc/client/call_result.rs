@@ -9,7 +9,7 @@ use crate::function::{Error, Function, Result};
 use crate::module::Module;
 use crate::object::Tensor;
 use crate::rule::Kind;
-use crate::value::header::{Header, dynamic_object};
+use crate::value::header::{HeaderSlot, dynamic_object};
 use crate::value::{Any, AnyView, Bytes, DLTensor, Ref, Str, index};
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ fn tensor(link: &Arc<Link>, block: &TensorBlock, owner: u64) -> Result<Tensor> {
 /// An object of the server (`runtime.RPCObjectRef`), or an address there. It can only be passed back.
 #[repr(C)]
 pub(super) struct RemoteObject {
-    header: Header,
+    header: HeaderSlot,
     what: RemoteThing,
 }
 
@@ -154,8 +154,7 @@ impl RemoteObject {
 
     fn make(what: RemoteThing) -> Ref<RemoteObject> {
         Ref::new(RemoteObject {
-            // Overwritten by `Ref::new`.
-            header: Header::new(index::OBJECT, crate::value::heap::delete_plain),
+            header: HeaderSlot::default(),
             what,
         })
     }

@@ -352,6 +352,28 @@ macro_rules! dynamic_object {
 }
 pub(crate) use dynamic_object;
 
+/// Implements `Object` for a struct of this crate that begins with the public part of an `$index`. An object is not recognized by its
+/// index, because objects of other libraries have only the public part.
+///
+/// # Safety
+///
+/// The struct is `#[repr(C)]`, it begins with the public part, and only code that knows an object of this crate accesses the data after it.
+macro_rules! own_object {
+    (unsafe $type:ty, $index:expr $(, $param:ident)?) => {
+        // SAFETY: as for this macro.
+        unsafe impl$(<$param: 'static>)? $crate::value::Object for $type {
+            fn type_index() -> $crate::value::types::ObjectIndex {
+                const { $crate::value::types::ObjectIndex::fixed($index) }
+            }
+
+            fn matches(_: i32) -> bool {
+                false
+            }
+        }
+    };
+}
+pub(crate) use own_object;
+
 /// The root of all objects: only the header.
 #[repr(C)]
 pub(crate) struct BareObject(Header);
@@ -370,7 +392,6 @@ impl BareObject {
         reason = "callers need the counted object alone"
     )]
     pub(crate) fn new() -> ObjectRef {
-        let header = Header::new(index::OBJECT, Ref::<BareObject>::DELETER);
-        Ref::new(BareObject(header)).into_object()
+        Ref::new(BareObject(Header::placeholder())).into_object()
     }
 }

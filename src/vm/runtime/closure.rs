@@ -5,9 +5,9 @@ use super::loaded_executable::LoadedExecutable;
 use super::machine_interface::CallingMachine;
 use crate::function::{Error, Function};
 use crate::rule::Kind;
-use crate::value::header::{Header, Ref, dynamic_object};
+use crate::value::header::{HeaderSlot, Ref, dynamic_object};
 use crate::value::types::key_of;
-use crate::value::{Any, AnyView, index};
+use crate::value::{Any, AnyView};
 use crate::vm::{VM_28, VM_29};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// that is never freed. The caller passes the machine, which must run the same executable.
 #[repr(C)]
 pub(super) struct VmClosure {
-    header: Header,
+    header: HeaderSlot,
     /// The name for messages: the name of the function, or the name under which `save_function` saved it.
     pub(super) name: String,
     /// The index into the function table of `of`.
@@ -50,9 +50,8 @@ impl VmClosure {
         last: Vec<Any>,
         returns: bool,
     ) -> Ref<VmClosure> {
-        unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
         Ref::new(VmClosure {
-            header: Header::new(index::OBJECT, nothing),
+            header: HeaderSlot::default(),
             name: name.to_owned(),
             function,
             of: Arc::clone(loaded),

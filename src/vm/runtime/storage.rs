@@ -7,16 +7,15 @@ use crate::object::Tensor;
 use crate::release::Release;
 use crate::rule::Kind;
 use crate::tensor::Packing;
-use crate::value::header::{Header, Ref, dynamic_object};
-use crate::value::types::ObjectIndex;
-use crate::value::{Any, DLTensor, Object, cast, index};
+use crate::value::header::{HeaderSlot, Ref, dynamic_object, own_object};
+use crate::value::{Any, DLTensor, cast, index};
 use crate::vm::{VM_31, VM_33};
 use std::sync::Arc;
 
 /// A block of memory for tensors (`vm.Storage`). It returns to its allocator with the last tensor.
 #[repr(C)]
 pub(crate) struct VmStorage {
-    header: Header,
+    header: HeaderSlot,
     space: Space,
     /// The allocated size: rounded up if it is pooled (VM-32). Tensors are checked against it (VM-33).
     nbytes: usize,
@@ -58,7 +57,7 @@ impl VmStorage {
             (space, nbytes)
         };
         Ok(Ref::new(VmStorage {
-            header: Header::new(index::OBJECT, nothing),
+            header: HeaderSlot::default(),
             space,
             nbytes,
             pooled: flat,
@@ -163,7 +162,7 @@ pub(super) fn lasting(
             .alloc_scoped(place.device, shape, dtype, Some(scope))?
     };
     let storage = Ref::new(VmStorage {
-        header: Header::new(index::OBJECT, nothing),
+        header: HeaderSlot::default(),
         space,
         nbytes: whole,
         pooled: false,
@@ -197,7 +196,7 @@ fn outside(offset: i64, shape: &[i64], dtype: Dtype, nbytes: usize) -> Error {
 /// A tensor in storage. It is one allocation, with up to four extents and strides inline.
 #[repr(C)]
 struct InStorage {
-    header: Header,
+    header: HeaderSlot,
     /// The description, at the offset where every reader of a tensor object expects it (OBJ-11).
     dl: DLTensor,
     /// The storage, whose memory returns to its allocator with the last tensor in it (VM-33).
@@ -214,17 +213,8 @@ const INLINE: usize = 4;
 // OBJ-11: every reader of the ABI expects the description directly after the header.
 const _: () = assert!(std::mem::offset_of!(InStorage, dl) == 24);
 
-// SAFETY: `#[repr(C)]` with the header first, and the description where every tensor has it.
-unsafe impl Object for InStorage {
-    fn type_index() -> ObjectIndex {
-        ObjectIndex::fixed(index::TENSOR)
-    }
-
-    // All tensors share the index, and few of them have this type, so the index cannot identify it.
-    fn matches(_: i32) -> bool {
-        false
-    }
-}
+// SAFETY: `#[repr(C)]`, header and description first; only its own deleter accesses the rest.
+own_object!(unsafe InStorage, index::TENSOR);
 
 impl InStorage {
     /// Creates a tensor of `shape` with the description `dl`, and sets its extents and strides: compact, row-major.
@@ -233,7 +223,7 @@ impl InStorage {
         // Models create tensors in every call, and most of the cost is the allocation, so one allocation is made instead of two.
         let more = (count > INLINE).then(|| vec![0; 2 * count].into());
         let tensor = Ref::new(InStorage {
-            header: Header::new(index::TENSOR, nothing),
+            header: HeaderSlot::default(),
             dl,
             _storage: storage,
             inline: [0; 2 * INLINE],
@@ -259,5 +249,3 @@ impl InStorage {
         tensor.into()
     }
 }
-
-unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}

@@ -1,7 +1,8 @@
 //! Tensors: their elements by strides and types, and their conversion through DLPack.
 
-use tvmspec::object::{Scalar, Shape, Tensor};
+use tvmspec::object::{Shape, Tensor};
 use tvmspec::rule::Kind;
+use tvmspec::tensor::Scalar;
 use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor};
 

@@ -40,24 +40,101 @@ pub(crate) unsafe extern "C-unwind" fn json_parse(
     unsafe { returned(out, value.into_raw()) }
 }
 
-/// Implements `json::Stringify(Any const&, Optional<int> const&) -> String`.
-///
-/// # Safety
-/// As C++ calls it.
-#[unsafe(export_name = "_ZN3tvm3ffi4json9StringifyERKNS0_3AnyERKNS0_8OptionalIivEE")]
-pub(crate) unsafe extern "C-unwind" fn json_stringify(
-    out: *mut RawAny,
-    value: *const RawAny,
-    indent: *const RawAny,
-) -> *mut RawAny {
-    // SAFETY: `indent` is a reference to a cell, as C++ calls it.
-    let indent = unsafe { view(indent) };
-    let indent = or_throw(cast::<Option<i64>>(indent).map_err(Error::from));
-    // SAFETY: `value` is a reference to a cell, as C++ calls it.
-    let value = unsafe { view(value) };
-    let text = or_throw(json::stringify(value, indent.unwrap_or(0)));
-    // SAFETY: `out` is the place of the result, as C++ calls it.
-    unsafe { returned(out, Any::from(text).into_raw()) }
+/// Exports functions that return a value. The arguments are references to cells, and an error of `$result` is thrown.
+macro_rules! values {
+    ($($(#[$doc:meta])+ $symbol:literal $name:ident($($value:ident),+) = $result:expr;)+) => {$(
+        $(#[$doc])+
+        ///
+        /// # Safety
+        /// As C++ calls it.
+        #[unsafe(export_name = $symbol)]
+        pub(crate) unsafe extern "C-unwind" fn $name(out: *mut RawAny, $($value: *const RawAny),+) -> *mut RawAny {
+            $(
+                // SAFETY: the argument is a reference to a cell, as C++ calls it.
+                let $value = unsafe { view($value) };
+            )+
+            let value = Any::from(or_throw($result));
+            // SAFETY: `out` is the place of the result, as C++ calls it.
+            unsafe { returned(out, value.into_raw()) }
+        }
+    )+};
+}
+
+values! {
+    /// Implements `json::Stringify(Any const&, Optional<int> const&) -> String`.
+    "_ZN3tvm3ffi4json9StringifyERKNS0_3AnyERKNS0_8OptionalIivEE"
+    json_stringify(value, indent) = cast::<Option<i64>>(indent)
+        .map_err(Error::from)
+        .and_then(|indent| json::stringify(value, indent.unwrap_or(0)));
+
+    /// Implements `ToJSONGraph(Any const&, Any const&) -> Any`.
+    "_ZN3tvm3ffi11ToJSONGraphERKNS0_3AnyES3_"
+    to_json_graph(value, metadata) = graph::encode(value, metadata);
+
+    /// Implements `FromJSONGraph(Any const&) -> Any`.
+    "_ZN3tvm3ffi13FromJSONGraphERKNS0_3AnyE"
+    from_json_graph(graph) = graph::decode(graph);
+
+    /// Implements `DeepCopy(Any const&) -> Any`.
+    "_ZN3tvm3ffi8DeepCopyERKNS0_3AnyE"
+    deep_copy(value) = copy::deep_copy(value);
+
+    /// Implements `ReprPrint(Any const&) -> String`.
+    "_ZN3tvm3ffi9ReprPrintERKNS0_3AnyE"
+    repr_print(value) = repr::repr(value);
+}
+
+/// Exports functions that return a number. The first arguments are references to cells, the others are flags, and an error of `$result` is
+/// thrown.
+macro_rules! numbers {
+    ($($(#[$doc:meta])+ $symbol:literal $name:ident($($value:ident),+ $(; $($flag:ident),+)?) -> $number:ty = $result:expr;)+) => {$(
+        $(#[$doc])+
+        ///
+        /// # Safety
+        /// As C++ calls it.
+        #[unsafe(export_name = $symbol)]
+        pub(crate) unsafe extern "C-unwind" fn $name($($value: *const RawAny,)+ $($($flag: bool),+)?) -> $number {
+            $(
+                // SAFETY: the argument is a reference to a cell, as C++ calls it.
+                let $value = unsafe { view($value) };
+            )+
+            or_throw($result)
+        }
+    )+};
+}
+
+numbers! {
+    /// Implements `StructuralHash::Hash(Any const&, bool, bool) -> uint64_t`.
+    "_ZN3tvm3ffi14StructuralHash4HashERKNS0_3AnyEbb"
+    structural_hash(value; map_free_vars, skip) -> u64 = structural::hash(value, map_free_vars, skip);
+
+    /// Implements `StructuralEqual::Equal(Any const&, Any const&, bool, bool) -> bool`.
+    "_ZN3tvm3ffi15StructuralEqual5EqualERKNS0_3AnyES4_bb"
+    structural_equal(left, right; map_free_vars, skip) -> bool = structural::equal(left, right, map_free_vars, skip);
+
+    /// Implements `RecursiveHash(Any const&) -> int64_t`. Unlike the structural hash, it is signed in C++.
+    "_ZN3tvm3ffi13RecursiveHashERKNS0_3AnyE"
+    recursive_hash(value) -> i64 = recursive::hash(value).map(|hash| hash as i64);
+
+    /// Implements `RecursiveEq(Any const&, Any const&) -> bool`.
+    "_ZN3tvm3ffi11RecursiveEqERKNS0_3AnyES3_"
+    recursive_eq(left, right) -> bool = recursive::equal(left, right);
+
+    /// Implements `RecursiveLt(Any const&, Any const&) -> bool`.
+    "_ZN3tvm3ffi11RecursiveLtERKNS0_3AnyES3_"
+    recursive_lt(left, right) -> bool = recursive::compare(left, right).map(|order| order < 0);
+
+    /// Implements `RecursiveLe(Any const&, Any const&) -> bool`.
+    "_ZN3tvm3ffi11RecursiveLeERKNS0_3AnyES3_"
+    recursive_le(left, right) -> bool = recursive::compare(left, right).map(|order| order <= 0);
+
+    /// Implements `RecursiveGt(Any const&, Any const&) -> bool`.
+    "_ZN3tvm3ffi11RecursiveGtERKNS0_3AnyES3_"
+    recursive_gt(left, right) -> bool = recursive::compare(left, right).map(|order| order > 0);
+
+    /// Implements `RecursiveGe(Any const&, Any const&) -> bool`.
+    "_ZN3tvm3ffi11RecursiveGeERKNS0_3AnyES3_"
+    recursive_ge(left, right) -> bool = recursive::compare(left, right).map(|order| order >= 0);
 }
 
 /// `std::optional<int>`, the layout of `Optional<int>` up to tvm-ffi 0.1.12. From 0.1.13 on `Optional<int>` is a cell.
@@ -87,74 +164,6 @@ pub(crate) unsafe extern "C-unwind" fn json_stringify_by_value(
     let text = or_throw(json::stringify(value, indent.map_or(0, i64::from)));
     // SAFETY: `out` is the place of the result, as C++ calls it.
     unsafe { returned(out, Any::from(text).into_raw()) }
-}
-
-/// Implements `ToJSONGraph(Any const&, Any const&) -> Any`.
-///
-/// # Safety
-/// As C++ calls it.
-#[unsafe(export_name = "_ZN3tvm3ffi11ToJSONGraphERKNS0_3AnyES3_")]
-pub(crate) unsafe extern "C-unwind" fn to_json_graph(
-    out: *mut RawAny,
-    value: *const RawAny,
-    metadata: *const RawAny,
-) -> *mut RawAny {
-    // SAFETY: `value` is a reference to a cell, as C++ calls it.
-    let value = unsafe { view(value) };
-    // SAFETY: `metadata` is a reference to a cell, as C++ calls it.
-    let metadata = unsafe { view(metadata) };
-    let graph = or_throw(graph::encode(value, metadata));
-    // SAFETY: `out` is the place of the result, as C++ calls it.
-    unsafe { returned(out, graph.into_raw()) }
-}
-
-/// Implements `FromJSONGraph(Any const&) -> Any`.
-///
-/// # Safety
-/// As C++ calls it.
-#[unsafe(export_name = "_ZN3tvm3ffi13FromJSONGraphERKNS0_3AnyE")]
-pub(crate) unsafe extern "C-unwind" fn from_json_graph(
-    out: *mut RawAny,
-    graph: *const RawAny,
-) -> *mut RawAny {
-    // SAFETY: `graph` is a reference to a cell, as C++ calls it.
-    let graph = unsafe { view(graph) };
-    let value = or_throw(graph::decode(graph));
-    // SAFETY: `out` is the place of the result, as C++ calls it.
-    unsafe { returned(out, value.into_raw()) }
-}
-
-/// Implements `StructuralHash::Hash(Any const&, bool, bool) -> uint64_t`.
-///
-/// # Safety
-/// As C++ calls it.
-#[unsafe(export_name = "_ZN3tvm3ffi14StructuralHash4HashERKNS0_3AnyEbb")]
-pub(crate) unsafe extern "C-unwind" fn structural_hash(
-    value: *const RawAny,
-    map_free_vars: bool,
-    skip: bool,
-) -> u64 {
-    // SAFETY: `value` is a reference to a cell, as C++ calls it.
-    let value = unsafe { view(value) };
-    or_throw(structural::hash(value, map_free_vars, skip))
-}
-
-/// Implements `StructuralEqual::Equal(Any const&, Any const&, bool, bool) -> bool`.
-///
-/// # Safety
-/// As C++ calls it.
-#[unsafe(export_name = "_ZN3tvm3ffi15StructuralEqual5EqualERKNS0_3AnyES4_bb")]
-pub(crate) unsafe extern "C-unwind" fn structural_equal(
-    left: *const RawAny,
-    right: *const RawAny,
-    map_free_vars: bool,
-    skip: bool,
-) -> bool {
-    // SAFETY: `left` is a reference to a cell, as C++ calls it.
-    let left = unsafe { view(left) };
-    // SAFETY: `right` is a reference to a cell, as C++ calls it.
-    let right = unsafe { view(right) };
-    or_throw(structural::equal(left, right, map_free_vars, skip))
 }
 
 /// Implements `StructuralEqual::GetFirstMismatch(...) -> Optional<Tuple<AccessPath, AccessPath>>`.
@@ -209,88 +218,4 @@ pub(crate) unsafe extern "C-unwind" fn find_access_paths(
     let found = or_throw(found).into_object();
     // SAFETY: `out` is the place of the result, as C++ calls it.
     unsafe { returned(out, found.into_raw()) }
-}
-
-/// Implements `DeepCopy(Any const&) -> Any`.
-///
-/// # Safety
-/// As C++ calls it.
-#[unsafe(export_name = "_ZN3tvm3ffi8DeepCopyERKNS0_3AnyE")]
-pub(crate) unsafe extern "C-unwind" fn deep_copy(
-    out: *mut RawAny,
-    value: *const RawAny,
-) -> *mut RawAny {
-    // SAFETY: `value` is a reference to a cell, as C++ calls it.
-    let value = unsafe { view(value) };
-    let copy = or_throw(copy::deep_copy(value));
-    // SAFETY: `out` is the place of the result, as C++ calls it.
-    unsafe { returned(out, copy.into_raw()) }
-}
-
-/// Implements `ReprPrint(Any const&) -> String`.
-///
-/// # Safety
-/// As C++ calls it.
-#[unsafe(export_name = "_ZN3tvm3ffi9ReprPrintERKNS0_3AnyE")]
-pub(crate) unsafe extern "C-unwind" fn repr_print(
-    out: *mut RawAny,
-    value: *const RawAny,
-) -> *mut RawAny {
-    // SAFETY: `value` is a reference to a cell, as C++ calls it.
-    let value = unsafe { view(value) };
-    let text = or_throw(repr::repr(value));
-    // SAFETY: `out` is the place of the result, as C++ calls it.
-    unsafe { returned(out, Any::from(text).into_raw()) }
-}
-
-/// Implements `RecursiveHash(Any const&) -> int64_t`.
-///
-/// # Safety
-/// As C++ calls it.
-#[unsafe(export_name = "_ZN3tvm3ffi13RecursiveHashERKNS0_3AnyE")]
-pub(crate) unsafe extern "C-unwind" fn recursive_hash(value: *const RawAny) -> i64 {
-    // SAFETY: `value` is a reference to a cell, as C++ calls it.
-    let value = unsafe { view(value) };
-    // The result has 64 bits too, but in C++ it is signed, unlike the structural hash above.
-    or_throw(recursive::hash(value)) as i64
-}
-
-/// Implements `RecursiveEq(Any const&, Any const&) -> bool`.
-///
-/// # Safety
-/// As C++ calls it.
-#[unsafe(export_name = "_ZN3tvm3ffi11RecursiveEqERKNS0_3AnyES3_")]
-pub(crate) unsafe extern "C-unwind" fn recursive_eq(
-    left: *const RawAny,
-    right: *const RawAny,
-) -> bool {
-    // SAFETY: `left` is a reference to a cell, as C++ calls it.
-    let left = unsafe { view(left) };
-    // SAFETY: `right` is a reference to a cell, as C++ calls it.
-    let right = unsafe { view(right) };
-    or_throw(recursive::equal(left, right))
-}
-
-macro_rules! orders {
-    ($($name:ident $symbol:literal $operator:tt)*) => {$(
-        /// Compares two values by content for order.
-        ///
-        /// # Safety
-        /// As C++ calls it.
-        #[unsafe(export_name = $symbol)]
-        pub(crate) unsafe extern "C-unwind" fn $name(left: *const RawAny, right: *const RawAny) -> bool {
-            // SAFETY: `left` is a reference to a cell, as C++ calls it.
-            let left = unsafe { view(left) };
-            // SAFETY: `right` is a reference to a cell, as C++ calls it.
-            let right = unsafe { view(right) };
-            or_throw(recursive::compare(left, right)) $operator 0
-        }
-    )*};
-}
-
-orders! {
-    recursive_lt "_ZN3tvm3ffi11RecursiveLtERKNS0_3AnyES3_" <
-    recursive_le "_ZN3tvm3ffi11RecursiveLeERKNS0_3AnyES3_" <=
-    recursive_gt "_ZN3tvm3ffi11RecursiveGtERKNS0_3AnyES3_" >
-    recursive_ge "_ZN3tvm3ffi11RecursiveGeERKNS0_3AnyES3_" >=
 }

@@ -9,7 +9,7 @@
 use super::seq::sequence_of;
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::heap::{allocate, delete_plain};
-use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
+use crate::value::{AnyView, Schema, index};
 
 /// The fixed part of a shape.
 #[repr(C)]
@@ -83,31 +83,12 @@ pub fn extents_of(view: AnyView<'_>) -> Option<&[i64]> {
     Some(unsafe { std::slice::from_raw_parts(shape.data, shape.size) })
 }
 
-impl From<Shape> for Any {
-    fn from(shape: Shape) -> Any {
-        shape.0.into()
-    }
-}
-
-crate::value::try_from_any!(Shape);
-
-impl Argument for Shape {
-    const RULE: crate::rule::Rule = VAL_10;
-
-    fn schema() -> Schema {
-        Schema::plain("ffi.Shape")
-    }
-
-    fn try_from_view(view: AnyView<'_>) -> Option<Shape> {
-        if let Some(found) = Ref::<ShapeObj>::try_from_view(view) {
-            return Some(Shape(found));
-        }
-        // OBJ-09: an array or a list converts if each of its elements converts to an int.
-        let items = sequence_of(view)?;
-        let extents: Option<Vec<i64>> = items
-            .iter()
-            .map(|item| i64::try_from_view(item.view()))
-            .collect();
-        extents.map(|extents| Shape::new(&extents))
-    }
-}
+crate::value::handle_value!(Shape, ShapeObj, Schema::plain("ffi.Shape"), |view| {
+    // OBJ-09: an array or a list converts if each of its elements converts to an int.
+    let items = sequence_of(view)?;
+    let extents: Option<Vec<i64>> = items
+        .iter()
+        .map(|item| i64::try_from_view(item.view()))
+        .collect();
+    extents.map(|extents| Shape::new(&extents))
+});

@@ -7,32 +7,23 @@
 //! | 32..40 | the deleter, which only this library knows |
 
 use crate::function::{Error, ErrorKind, Result};
-use crate::value::header::{Header, Object, ObjectRef, Ref};
+use crate::value::header::{HeaderSlot, ObjectRef, Ref, own_object};
 use crate::value::index;
-use crate::value::types::ObjectIndex;
 use std::ffi::c_void;
 
 /// The memory of an opaque object.
 #[repr(C)]
 struct OpaqueObj {
-    header: Header,
+    header: HeaderSlot,
     /// The frontend's handle of its value. For Python, the address of the object.
     handle: *mut c_void,
     /// Called with the handle when the object is freed; `None` for a handle that needs no release.
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
 
-// SAFETY: `#[repr(C)]` with the header first.
-unsafe impl Object for OpaqueObj {
-    fn type_index() -> ObjectIndex {
-        ObjectIndex::fixed(index::OPAQUE_PY)
-    }
-
-    // Objects of this index from another library have another deleter, so none of them matches.
-    fn matches(_: i32) -> bool {
-        false
-    }
-}
+// Objects of this index from another library have another deleter.
+// SAFETY: `#[repr(C)]`, header and handle first; only its own deleter accesses the rest.
+own_object!(unsafe OpaqueObj, index::OPAQUE_PY);
 
 impl Drop for OpaqueObj {
     fn drop(&mut self) {
@@ -59,10 +50,8 @@ pub(crate) unsafe fn wrap(
             "Only kTVMFFIOpaquePyObject is supported for now",
         ));
     }
-    // A placeholder until `Ref::new` writes the deleter of the type.
-    unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
     Ok(Ref::new(OpaqueObj {
-        header: Header::new(type_index, nothing),
+        header: HeaderSlot::default(),
         handle,
         finish,
     })

@@ -7,6 +7,7 @@ use crate::function::{Error, ErrorKind, Result};
 use crate::object::OBJ_41;
 use crate::rule::{Kind, Violation};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of levels of a walk. A limit of this crate: upstream has none, and its stack overflows.
 pub(crate) const MAX_DEPTH: usize = 2000;
@@ -24,6 +25,21 @@ pub(crate) fn check(depth: usize) -> Result<()> {
         )));
     }
     check_stack()
+}
+
+/// The number of objects around the current value of a walk. Counted here instead of passed on, because a hook may run between two levels.
+/// Atomic, because visitors and the callbacks of hooks may be shared.
+#[derive(Default)]
+pub(super) struct Levels(AtomicUsize);
+
+impl Levels {
+    /// Runs `body` one level deeper.
+    pub(super) fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
+        let levels = self.0.fetch_add(1, Ordering::Relaxed);
+        let result = check(levels).and_then(|()| body());
+        self.0.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
 }
 
 /// Like [`check`], for callers that count their levels themselves.

@@ -4,6 +4,7 @@
 pub(crate) mod copy;
 pub(crate) mod depth;
 pub mod recursive;
+mod region;
 pub mod repr;
 pub mod structural;
 pub(crate) mod text;

@@ -1,7 +1,9 @@
 //! Conversion of the arguments of builtins, with its errors.
 
 use super::super::error::VmResult;
+use crate::object::extents_of;
 use crate::rule::{Kind, Rule};
+use crate::value::types::key_of;
 use crate::value::{AnyView, Argument, DLTensor, cast};
 
 /// Returns argument `at`, or None if there are fewer. A function that requires it rejects None.
@@ -43,4 +45,15 @@ pub(super) fn is_compact(dl: &DLTensor) -> bool {
 #[cold]
 pub(super) fn wrong_type<T>(rule: Rule, message: String) -> VmResult<T> {
     Err(rule.rejected(Kind::Type, message).into())
+}
+
+/// Returns the error for `value`, which has the wrong type. The message is `expected`, such as "expected a shape, not", and the type found.
+#[cold]
+pub(super) fn wrong_value<T>(rule: Rule, expected: &str, value: AnyView<'_>) -> VmResult<T> {
+    wrong_type(rule, format!("{expected} `{}`", key_of(value.type_index())))
+}
+
+/// Returns the extents of an argument that must be a shape.
+pub(super) fn shape_arg<'a>(rule: Rule, expected: &str, value: AnyView<'a>) -> VmResult<&'a [i64]> {
+    extents_of(value).map_or_else(|| wrong_value(rule, expected, value), Ok)
 }

@@ -3,10 +3,8 @@
 use super::super::closure::{VmClosure, invoke};
 use super::super::error::VmResult;
 use super::super::machine_interface::CallingMachine;
-use super::arguments::wrong_type;
+use super::arguments::{shape_arg, wrong_type, wrong_value};
 use crate::function::Function;
-use crate::object::extents_of;
-use crate::value::types::key_of;
 use crate::value::{AnyView, cast};
 use crate::vm::{VM_28, VM_29, VM_54};
 
@@ -21,12 +19,10 @@ pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
         .as_object()
         .and_then(|object| object.get::<VmClosure>())
     else {
-        return wrong_type(
+        return wrong_value(
             VM_28,
-            format!(
-                "a closure is made of a function of the executable, not of `{}`",
-                key_of(closure.type_index())
-            ),
+            "a closure is made of a function of the executable, not of",
+            *closure,
         );
     };
     // The closure outlives this call, whose arguments are borrowed, so it owns its bound values.
@@ -57,15 +53,11 @@ pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
             "call_tir_dyn takes a function, its tensors, a shape".into(),
         );
     };
-    let Some(extents) = extents_of(*last) else {
-        return wrong_type(
-            VM_54,
-            format!(
-                "the last argument of call_tir_dyn is a shape, not `{}`",
-                key_of(last.type_index())
-            ),
-        );
-    };
+    let extents = shape_arg(
+        VM_54,
+        "the last argument of call_tir_dyn is a shape, not",
+        *last,
+    )?;
     // VM-54: the callee is a kernel. A closure would need the machine (VM-29), which is not an argument here.
     let function = cast::<Function>(*function)?;
     // VM-54: one integer for each extent, in any number, because the kernel was compiled for it.

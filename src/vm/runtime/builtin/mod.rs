@@ -44,125 +44,63 @@ pub(super) enum Builtin {
 /// The builtin that changes a tuple to which others may refer (VM-58).
 pub(super) const RESET: &str = "vm.builtin.tuple_reset_item";
 
+/// Creates the rows of [`ALL`]. A line is a name without `vm.builtin.`, the variant of [`Builtin`] and the function. An `in_place` function
+/// is ordered by [`call_exclusively`], unless the line has a second function for that.
+macro_rules! builtins {
+    ($($name:literal $kind:ident $body:path $(, $ordered:path)?;)*) => {
+        &[$((concat!("vm.builtin.", $name), builtins!(@ $kind $body $(, $ordered)?))),*]
+    };
+    (@ plain $body:path) => { Builtin::Plain($body) };
+    (@ of_machine $body:path) => { Builtin::OfMachine($body) };
+    (@ in_place $body:path) => {
+        Builtin::InPlace { trusted: $body, ordered: |args| call_exclusively($body, args) }
+    };
+    (@ in_place $body:path, $ordered:path) => {
+        Builtin::InPlace { trusted: $body, ordered: $ordered }
+    };
+}
+
 /// Every builtin of this crate, sorted by name. `spec/vm.md` has a table of the missing ones, with reasons.
-const ALL: &[(&str, Builtin)] = &[
-    (
-        // VM-48: on a device of the machine, like storage (VM-31).
-        "vm.builtin.alloc_shape_heap",
-        Builtin::OfMachine(shapes::alloc_shape_heap),
-    ),
-    (
-        "vm.builtin.alloc_storage",
-        Builtin::OfMachine(tensors::alloc_storage),
-    ),
-    (
-        "vm.builtin.alloc_tensor",
-        Builtin::Plain(tensors::alloc_tensor),
-    ),
-    (
-        "vm.builtin.call_tir_dyn",
-        Builtin::Plain(closures::call_tir_dyn),
-    ),
-    (
-        "vm.builtin.check_func_info",
-        Builtin::Plain(checks::func_info),
-    ),
-    (
-        "vm.builtin.check_prim_value_info",
-        Builtin::Plain(checks::prim_value_info),
-    ),
-    (
-        "vm.builtin.check_shape_info",
-        Builtin::Plain(checks::shape_info),
-    ),
-    (
-        // VM-57: in the wheel of 0.27 and in no tag; models of other releases never call it.
-        "vm.builtin.check_string_info",
-        Builtin::Plain(checks::string_info),
-    ),
-    (
-        "vm.builtin.check_tensor_info",
-        Builtin::Plain(checks::tensor_info),
-    ),
-    (
-        "vm.builtin.check_tuple_info",
-        Builtin::Plain(checks::tuple_info),
-    ),
+const ALL: &[(&str, Builtin)] = builtins! {
+    // VM-48: on a device of the machine, like storage (VM-31).
+    "alloc_shape_heap" of_machine shapes::alloc_shape_heap;
+    "alloc_storage" of_machine tensors::alloc_storage;
+    "alloc_tensor" plain tensors::alloc_tensor;
+    "call_tir_dyn" plain closures::call_tir_dyn;
+    "check_func_info" plain checks::func_info;
+    "check_prim_value_info" plain checks::prim_value_info;
+    "check_shape_info" plain checks::shape_info;
+    // VM-57: in the wheel of 0.27 and in no tag; models of other releases never call it.
+    "check_string_info" plain checks::string_info;
+    "check_tensor_info" plain checks::tensor_info;
+    "check_tuple_info" plain checks::tuple_info;
     // VM-56: it copies nothing, despite its name.
-    ("vm.builtin.copy", Builtin::Plain(tensors::copy)),
-    (
-        "vm.builtin.ensure_zero_offset",
-        Builtin::Plain(tensors::ensure_zero_offset),
-    ),
-    (
-        // VM-29: a closure is an index into a table, so the machine is also needed.
-        "vm.builtin.invoke_closure",
-        Builtin::OfMachine(closures::invoke_closure),
-    ),
-    (
-        "vm.builtin.make_closure",
-        Builtin::Plain(closures::make_closure),
-    ),
-    (
-        // VM-47: reads a cell of the heap, which safe code may also access as a tensor.
-        "vm.builtin.make_prim_value",
-        Builtin::InPlace {
-            trusted: shapes::make_prim_value,
-            ordered: |args| call_exclusively(shapes::make_prim_value, args),
-        },
-    ),
-    (
-        // VM-46: reads cells, as `make_prim_value` does.
-        "vm.builtin.make_shape",
-        Builtin::InPlace {
-            trusted: shapes::make_shape,
-            ordered: |args| call_exclusively(shapes::make_shape, args),
-        },
-    ),
-    ("vm.builtin.make_tuple", Builtin::Plain(tuples::make_tuple)),
-    (
-        // VM-47: reads or writes a cell.
-        "vm.builtin.match_prim_value",
-        Builtin::InPlace {
-            trusted: shapes::match_prim_value,
-            ordered: |args| call_exclusively(shapes::match_prim_value, args),
-        },
-    ),
-    (
-        // VM-45: writes cells, which safe code may read at the same time.
-        "vm.builtin.match_shape",
-        Builtin::InPlace {
-            trusted: shapes::match_shape,
-            ordered: |args| call_exclusively(shapes::match_shape, args),
-        },
-    ),
-    (
-        "vm.builtin.memory_manager.clear",
-        Builtin::Plain(tensors::clear),
-    ),
-    ("vm.builtin.null_value", Builtin::Plain(tensors::null_value)),
-    (
-        // VM-53: a flag on the host is read in place, without a copy.
-        "vm.builtin.read_if_cond",
-        Builtin::InPlace {
-            trusted: tensors::read_if_cond,
-            ordered: tensors::read_if_cond_in_order,
-        },
-    ),
-    ("vm.builtin.reshape", Builtin::Plain(tensors::reshape)),
-    ("vm.builtin.shape_of", Builtin::Plain(tensors::shape_of)),
-    (
-        "vm.builtin.tensor_to_shape",
-        Builtin::Plain(tensors::tensor_to_shape),
-    ),
-    ("vm.builtin.to_device", Builtin::Plain(tensors::to_device)),
-    (
-        "vm.builtin.tuple_getitem",
-        Builtin::Plain(tuples::tuple_getitem),
-    ),
-    // VM-58: writes into the tuple itself. `link` uses another function if the tuple may be shared.
-    (RESET, Builtin::Plain(tuples::tuple_reset_item)),
-];
+    "copy" plain tensors::copy;
+    "ensure_zero_offset" plain tensors::ensure_zero_offset;
+    // VM-29: a closure is an index into a table, so the machine is also needed.
+    "invoke_closure" of_machine closures::invoke_closure;
+    "make_closure" plain closures::make_closure;
+    // VM-47: reads a cell of the heap, which safe code may also access as a tensor.
+    "make_prim_value" in_place shapes::make_prim_value;
+    // VM-46: reads cells, as `make_prim_value` does.
+    "make_shape" in_place shapes::make_shape;
+    "make_tuple" plain tuples::make_tuple;
+    // VM-47: reads or writes a cell.
+    "match_prim_value" in_place shapes::match_prim_value;
+    // VM-45: writes cells, which safe code may read at the same time.
+    "match_shape" in_place shapes::match_shape;
+    "memory_manager.clear" plain tensors::clear;
+    "null_value" plain tensors::null_value;
+    // VM-53: a flag on the host is read in place, without a copy.
+    "read_if_cond" in_place tensors::read_if_cond, tensors::read_if_cond_in_order;
+    "reshape" plain tensors::reshape;
+    "shape_of" plain tensors::shape_of;
+    "tensor_to_shape" plain tensors::tensor_to_shape;
+    "to_device" plain tensors::to_device;
+    "tuple_getitem" plain tuples::tuple_getitem;
+    // VM-58, `RESET`: writes into the tuple itself. `link` uses another function if the tuple may be shared.
+    "tuple_reset_item" plain tuples::tuple_reset_item;
+};
 
 /// Calls `body` while no other safe code accesses the memory of tensors.
 ///

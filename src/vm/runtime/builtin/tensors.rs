@@ -5,15 +5,14 @@ use super::super::copies::{copied, copied_to_scope};
 use super::super::error::VmResult;
 use super::super::machine_interface::CallingMachine;
 use super::super::storage::VmStorage;
-use super::arguments::{arg, extents, int, is_compact, tensor, wrong_type};
+use super::arguments::{arg, extents, int, is_compact, shape_arg, tensor, wrong_type, wrong_value};
 use crate::device::Device;
 use crate::function::Error;
 use crate::object::container::tensor::copying;
-use crate::object::{Shape, Tensor, extents_of};
+use crate::object::{Shape, Tensor};
 use crate::rule::Kind;
 use crate::tensor::{Dtype, Packing};
 use crate::value::header::Ref;
-use crate::value::types::key_of;
 use crate::value::{Any, AnyView, DLTensor, cast, index};
 use crate::vm::{VM_31, VM_33, VM_50, VM_51, VM_52, VM_53, VM_55};
 
@@ -26,15 +25,7 @@ pub(super) fn alloc_storage(machine: &dyn CallingMachine, args: &[AnyView<'_>]) 
             "alloc_storage takes the machine, a shape, a device, a type".into(),
         );
     };
-    let Some(shape) = extents_of(*shape) else {
-        return wrong_type(
-            VM_31,
-            format!(
-                "the size of storage is a shape, not `{}`",
-                key_of(shape.type_index())
-            ),
-        );
-    };
+    let shape = shape_arg(VM_31, "the size of storage is a shape, not", *shape)?;
     let place = machine.device(cast::<i64>(*place)?)?;
     let dtype = cast::<Dtype>(*dtype)?;
     let scope = match rest {
@@ -58,23 +49,9 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
         .as_object()
         .filter(|object| object.is::<VmStorage>());
     let Some(object) = object else {
-        return wrong_type(
-            VM_33,
-            format!(
-                "a tensor is cut from storage, not from `{}`",
-                key_of(storage.type_index())
-            ),
-        );
+        return wrong_value(VM_33, "a tensor is cut from storage, not from", *storage);
     };
-    let Some(shape) = extents_of(*shape) else {
-        return wrong_type(
-            VM_33,
-            format!(
-                "the shape of a tensor is a shape, not `{}`",
-                key_of(shape.type_index())
-            ),
-        );
-    };
+    let shape = shape_arg(VM_33, "the shape of a tensor is a shape, not", *shape)?;
     let (offset, dtype) = (cast::<i64>(*offset)?, cast::<Dtype>(*dtype)?);
     let scope = match rest {
         [scope, ..] => cast::<String>(*scope)?,
@@ -103,28 +80,18 @@ pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
     // VM-51: up to 0.23 upstream rejects a borrowed tensor. Here it is accepted for every release.
     match tensor(arg(args, 0)) {
         Some(dl) => Ok(Shape::new(extents(dl)).into()),
-        _ => wrong_type(
-            VM_51,
-            format!(
-                "only a tensor has a shape, not `{}`",
-                key_of(arg(args, 0).type_index())
-            ),
-        ),
+        _ => wrong_value(VM_51, "only a tensor has a shape, not", arg(args, 0)),
     }
 }
 
 /// Creates a view of the same bytes, which may not be larger (VM-50); arguments: `(tensor, shape)`.
 pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
-    let Some(shape) = extents_of(arg(args, 1)) else {
-        return wrong_type(
-            VM_50,
-            format!(
-                "a tensor is reshaped to a shape, not to `{}`",
-                key_of(arg(args, 1).type_index())
-            ),
-        );
-    };
+    let shape = shape_arg(
+        VM_50,
+        "a tensor is reshaped to a shape, not to",
+        arg(args, 1),
+    )?;
     let dl = value.dl();
     // If elements of less than a byte are packed, more of them fit into the same bytes. Compiled code that uses a byte for each
     // (DEV-15) would then write past the end.
@@ -262,12 +229,10 @@ fn truth(args: &[AnyView<'_>], byte: impl FnOnce(&DLTensor) -> Option<u8>) -> Vm
         return Ok((value.as_raw().int() != 0).into());
     }
     let Some(dl) = tensor(value) else {
-        return wrong_type(
+        return wrong_value(
             VM_53,
-            format!(
-                "a condition is a bool, an integer or a tensor, not `{}`",
-                key_of(value.type_index())
-            ),
+            "a condition is a bool, an integer or a tensor, not",
+            value,
         );
     };
     if let Some(byte) = byte(dl) {

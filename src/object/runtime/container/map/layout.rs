@@ -137,53 +137,19 @@ static_object!(DictKind, index::DICT);
 /// Distance 0 ends a chain. TVM's maps before tvm-ffi use the same numbers.
 pub(super) static JUMPS: [u64; 126] = jumps();
 
+/// Returns the number of items of a triangle with this side.
+const fn triangular(side: u64) -> u64 {
+    side * (side + 1) / 2
+}
+
 /// Computes [`JUMPS`] at compile time.
 const fn jumps() -> [u64; 126] {
-    // OBJ-07: also triangular numbers, but each side is about 1.5 times the one before. Upstream chose them, so they are listed.
-    const FAR: [u64; 43] = [
-        8515,
-        19110,
-        42778,
-        96141,
-        216153,
-        486591,
-        1092981,
-        2458653,
-        5532801,
-        12442566,
-        27993903,
-        62983476,
-        141717030,
-        318844378,
-        717352503,
-        1614057336,
-        3631522476,
-        8170957530,
-        18384510628,
-        41364789378,
-        93070452520,
-        209408356380,
-        471168559170,
-        1060128894105,
-        2385289465695,
-        5366898840628,
-        12075518705635,
-        27169915244790,
-        61132312065111,
-        137547689707000,
-        309482283181501,
-        696335127828753,
-        1566753995631385,
-        3525196511162271,
-        7931691992677701,
-        17846306936293605,
-        40154190677507445,
-        90346928918121501,
-        203280589587557251,
-        457381325854679626,
-        1029107982097042876,
-        2315492959180353330,
-        5209859154120846435,
+    // OBJ-07: each side is about 1.5 times the one before. Upstream chose them, so they are listed.
+    const FAR_SIDES: [u64; 43] = [
+        130, 195, 292, 438, 657, 986, 1478, 2217, 3326, 4988, 7482, 11223, 16835, 25252, 37877,
+        56816, 85223, 127835, 191752, 287627, 431440, 647160, 970740, 1456110, 2184165, 3276247,
+        4914370, 7371555, 11057333, 16585999, 24878998, 37318497, 55977745, 83966618, 125949926,
+        188924889, 283387334, 425081001, 637621501, 956432251, 1434648376, 2151972564, 3227958845,
     ];
     let mut table = [0; 126];
     let mut at = 0;
@@ -193,12 +159,11 @@ const fn jumps() -> [u64; 126] {
     }
     while at < 83 {
         // Starts at 21, the triangular number of 6. The smaller ones are among the first sixteen entries.
-        let side = at as u64 - 10;
-        table[at] = side * (side + 1) / 2;
+        table[at] = triangular(at as u64 - 10);
         at += 1;
     }
     while at < 126 {
-        table[at] = FAR[at - 83];
+        table[at] = triangular(FAR_SIDES[at - 83]);
         at += 1;
     }
     table

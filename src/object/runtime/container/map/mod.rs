@@ -28,8 +28,8 @@ pub use pairs::{PairIter, Pairs, pairs_of};
 
 use crate::function::{Error, ErrorKind, Result, borrowed};
 use crate::object::format::key_hash::{UNTRUSTED_CHAIN, table_size};
-use crate::value::header::{ObjectRef, Ref};
-use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
+use crate::value::header::Ref;
+use crate::value::{Any, AnyView, Schema, index};
 use access_guard::{Purpose, Stay};
 use access_mode::Holders;
 use grow::replace_in;
@@ -110,63 +110,20 @@ macro_rules! map_type {
             pub fn at(&self, key: AnyView<'_>) -> Result {
                 self.get(key)?.ok_or_else(missing)
             }
-
-            /// Returns the object with this handle's reference.
-            pub fn into_object(self) -> ObjectRef {
-                self.0.into_object()
-            }
-
-            /// Borrows the object.
-            pub const fn as_object(&self) -> &ObjectRef {
-                self.0.as_object()
-            }
-
-            /// Converts `object` to a map, or returns it unchanged.
-            ///
-            /// # Errors
-            ///
-            /// Returns the object itself if it has another type.
-            pub fn from_object(object: ObjectRef) -> std::result::Result<$type, ObjectRef> {
-                object.downcast().map($type)
-            }
         }
 
-        impl From<$type> for Any {
-            fn from(value: $type) -> Any {
-                value.0.into()
+        crate::value::handle_value!($type, $kind, $schema, |view: AnyView<'_>| {
+            if view.type_index() != $other {
+                return None;
             }
-        }
-
-        impl<'a> From<&'a $type> for AnyView<'a> {
-            fn from(value: &'a $type) -> AnyView<'a> {
-                AnyView::from(value.as_object())
-            }
-        }
-
-        crate::value::try_from_any!($type);
-
-        impl Argument for $type {
-            const RULE: crate::rule::Rule = VAL_10;
-
-            fn schema() -> Schema {
-                $schema
-            }
-
-            fn try_from_view(view: AnyView<'_>) -> Option<$type> {
-                if let Some(found) = Ref::<$kind>::try_from_view(view) {
-                    return Some($type(found));
-                }
-                if view.type_index() != $other {
-                    return None;
-                }
-                // The other kind of map converts by copying.
-                let pairs = pairs_of(view)?;
-                let mut pairs = pairs
-                    .iter()
-                    .map(|(key, value)| (key.clone(), value.clone()));
-                $type::grown(&mut pairs).ok()
-            }
-        }
+            // The other kind of map converts by copying.
+            let pairs = pairs_of(view)?;
+            let mut pairs = pairs
+                .iter()
+                .map(|(key, value)| (key.clone(), value.clone()));
+            $type::grown(&mut pairs).ok()
+        });
+        crate::value::handle_object!($type);
     };
 }
 
@@ -400,7 +357,7 @@ pub fn lookup_in(map: AnyView<'_>, key: AnyView<'_>) -> Result<Option<Any>> {
 /// A [`Map`] has no other holder, and nothing borrows its pairs.
 #[cfg(feature = "frontend")]
 pub(crate) unsafe fn swap_value(
-    map: &ObjectRef,
+    map: &crate::value::ObjectRef,
     key: AnyView<'_>,
     value: Any,
 ) -> Result<Option<Any>> {

@@ -3,7 +3,7 @@
 use super::layout::{ArrayObj, SeqBody, SeqObj, delete};
 use super::{countable, element};
 use crate::function::Result;
-use crate::value::header::{Header, ObjectRef, Ref};
+use crate::value::header::{Header, Ref};
 use crate::value::heap::allocate;
 use crate::value::{Any, AnyView, index};
 
@@ -89,15 +89,5 @@ impl Array {
     /// Returns an IndexError with OBJ-04 if there is no such element.
     pub fn at(&self, at: i64) -> Result {
         element(self.as_slice(), at)
-    }
-
-    /// Returns the object with this handle's reference.
-    pub fn into_object(self) -> ObjectRef {
-        self.0.into_object()
-    }
-
-    /// Borrows the object.
-    pub const fn as_object(&self) -> &ObjectRef {
-        self.0.as_object()
     }
 }

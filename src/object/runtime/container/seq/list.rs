@@ -4,7 +4,7 @@ use super::layout::{ListObj, SeqBody, SeqObj, delete, free_data};
 use super::{countable, element, out_of_bounds};
 use crate::function::{Error, ErrorKind, Result};
 use crate::object::container::lock::{lock, with_lock};
-use crate::value::header::{Header, ObjectRef, Ref};
+use crate::value::header::{Header, Ref};
 use crate::value::heap::{allocate, try_allocate};
 use crate::value::{Any, index};
 
@@ -358,15 +358,5 @@ impl List {
             self.take_out(0, count)
         });
         drop(gone);
-    }
-
-    /// Returns the object with this handle's reference.
-    pub fn into_object(self) -> ObjectRef {
-        self.0.into_object()
-    }
-
-    /// Borrows the object.
-    pub const fn as_object(&self) -> &ObjectRef {
-        self.0.as_object()
     }
 }

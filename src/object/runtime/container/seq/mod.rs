@@ -21,8 +21,7 @@ pub use list::List;
 use super::lock::with_lock;
 use crate::function::{Error, ErrorKind, Result, borrowed};
 use crate::object::OBJ_04;
-use crate::value::header::{ObjectRef, Ref};
-use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
+use crate::value::{Any, AnyView, Schema, index};
 use layout::{ArrayObj, ListObj, SeqObj};
 use std::borrow::Cow;
 
@@ -30,47 +29,13 @@ use std::borrow::Cow;
 /// memory of the type, `$other` that of the type that converts to it, and `$schema` its name in the metadata of functions.
 macro_rules! sequence {
     ($type:ident, $object:ident, $schema:expr, $other:ident) => {
-        impl From<$type> for Any {
-            fn from(value: $type) -> Any {
-                value.0.into()
-            }
-        }
-
-        impl<'a> From<&'a $type> for AnyView<'a> {
-            fn from(value: &'a $type) -> AnyView<'a> {
-                AnyView::from(value.as_object())
-            }
-        }
-
-        crate::value::try_from_any!($type);
-
-        impl Argument for $type {
-            const RULE: crate::rule::Rule = VAL_10;
-
-            fn schema() -> Schema {
-                $schema
-            }
-
-            #[inline]
-            fn try_from_view(view: AnyView<'_>) -> Option<$type> {
-                match Ref::<$object>::try_from_view(view) {
-                    Some(found) => Some($type(found)),
-                    // The other kind of sequence converts by copying.
-                    None => elements_of::<$other>(view).map(|items| $type::new(items.into_owned())),
-                }
-            }
-        }
+        // The other kind of sequence converts by copying.
+        crate::value::handle_value!($type, $object, $schema, |view| {
+            elements_of::<$other>(view).map(|items| $type::new(items.into_owned()))
+        });
+        crate::value::handle_object!($type);
 
         impl $type {
-            /// Converts `object` to a sequence, or returns it unchanged.
-            ///
-            /// # Errors
-            ///
-            /// Returns the object itself if it has another type.
-            pub fn from_object(object: ObjectRef) -> std::result::Result<$type, ObjectRef> {
-                object.downcast().map($type)
-            }
-
             /// Returns the number of elements.
             pub fn len(&self) -> usize {
                 self.count()
@@ -161,7 +126,11 @@ pub(crate) fn element_cell(view: AnyView<'_>, at: usize) -> Option<*mut Any> {
 /// # Safety
 /// An array has no other holder, and nothing borrows its elements.
 #[cfg(feature = "frontend")]
-pub(crate) unsafe fn swap_element(object: &ObjectRef, at: usize, value: Any) -> Option<Any> {
+pub(crate) unsafe fn swap_element(
+    object: &crate::value::ObjectRef,
+    at: usize,
+    value: Any,
+) -> Option<Any> {
     // Its final value is dropped after the lock is released.
     let mut value = value;
     let view = AnyView::from(object);

@@ -14,18 +14,14 @@ mod scalar;
 
 pub(crate) use dlpack::TensorAllocator;
 pub(crate) use memory::copying;
-pub use scalar::Scalar;
 
 use crate::function::{Error, Result};
 use crate::object::OBJ_11;
 use crate::rule::Kind;
 use crate::tensor::{Device, Dtype, Packing, TensorRecord, extents_times};
 use crate::value::dlpack::DLTensor;
-use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
-use crate::value::types::ObjectIndex;
-use crate::value::{
-    Any, AnyView, Argument, DLManagedTensor, DLManagedTensorVersioned, Schema, VAL_10, index,
-};
+use crate::value::header::{Header, ObjectRef, Ref, own_object, static_object};
+use crate::value::{AnyView, DLManagedTensor, DLManagedTensorVersioned, Schema, index};
 use std::ptr::NonNull;
 
 /// A reference to a tensor object. It may be sent to any thread, and dropped on any thread; the memory's owner is released there.
@@ -95,17 +91,8 @@ struct OwnTensor {
     read_only: bool,
 }
 
-// SAFETY: `#[repr(C)]` with the header first; only reached through its deleter.
-unsafe impl Object for OwnTensor {
-    fn type_index() -> ObjectIndex {
-        ObjectIndex::fixed(index::TENSOR)
-    }
-
-    // Tensors of other libraries have the same index, but different memory after the public part.
-    fn matches(_: i32) -> bool {
-        false
-    }
-}
+// SAFETY: `#[repr(C)]`, `public` first; the rest is only reached through its deleter.
+own_object!(unsafe OwnTensor, index::TENSOR);
 
 impl Drop for OwnTensor {
     fn drop(&mut self) {
@@ -166,11 +153,9 @@ impl Tensor {
             }
             dims
         });
-        // A placeholder until `Ref::new` writes the deleter of the type.
-        unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
         let object = Ref::new(OwnTensor {
             public: TensorObj {
-                header: Header::new(index::TENSOR, nothing),
+                header: Header::placeholder(),
                 dl,
             },
             read_only: owner.is_read_only(),
@@ -312,28 +297,10 @@ impl Tensor {
     }
 }
 
-impl From<Tensor> for Any {
-    fn from(tensor: Tensor) -> Any {
-        tensor.0.into()
-    }
-}
-
 impl<'a> From<&'a Tensor> for AnyView<'a> {
     fn from(tensor: &'a Tensor) -> AnyView<'a> {
         AnyView::from(tensor.as_object())
     }
 }
 
-crate::value::try_from_any!(Tensor);
-
-impl Argument for Tensor {
-    const RULE: crate::rule::Rule = VAL_10;
-
-    fn schema() -> Schema {
-        Schema::plain("ffi.Tensor")
-    }
-
-    fn try_from_view(view: AnyView<'_>) -> Option<Tensor> {
-        Ref::try_from_view(view).map(Tensor)
-    }
-}
+crate::value::handle_value!(Tensor, TensorObj, Schema::plain("ffi.Tensor"));

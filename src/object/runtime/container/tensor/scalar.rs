@@ -5,60 +5,9 @@ use super::memory::{is_cpu, out_of_reach};
 use crate::function::{Error, Result};
 use crate::object::OBJ_11;
 use crate::rule::Kind;
-use crate::tensor::{Dtype, extents_times};
+use crate::tensor::{Scalar, extents_times};
 use crate::value::device_to_text;
-use half::{bf16, f16};
 use std::fmt;
-
-/// A Rust type that matches elements of a tensor: integers and floats of whole bytes, `bool`, and [`struct@f16`] and [`bf16`] of the crate
-/// `half`.
-///
-/// Sealed, because elements are copied as bytes: a type must have no padding, and must accept any bytes of its width.
-pub trait Scalar: Copy + sealed::ElementBytes {
-    /// The data type of a tensor with such elements.
-    const DTYPE: Dtype;
-}
-
-mod sealed {
-    /// Conversion of elements to and from bytes in native order.
-    ///
-    /// # Safety
-    /// The type has no padding: every byte of a value is initialised.
-    pub unsafe trait ElementBytes: Sized {
-        /// Returns the first element in `bytes`; `None` if there are too few.
-        fn first(bytes: &[u8]) -> Option<Self>;
-    }
-}
-
-macro_rules! scalars {
-    ($($type:ty: $code:literal)*) => {$(
-        // SAFETY: an integer, a float, or the 16 bits of one in a transparent struct: no padding.
-        unsafe impl sealed::ElementBytes for $type {
-            #[inline]
-            fn first(bytes: &[u8]) -> Option<$type> {
-                bytes.first_chunk().map(|bytes| <$type>::from_ne_bytes(*bytes))
-            }
-        }
-
-        impl Scalar for $type {
-            const DTYPE: Dtype = Dtype::scalar($code, (size_of::<$type>() * 8) as u8);
-        }
-    )*};
-}
-
-scalars! { i8: 0 i16: 0 i32: 0 i64: 0 u8: 1 u16: 1 u32: 1 u64: 1 f32: 2 f64: 2 f16: 2 bf16: 4 }
-
-// SAFETY: one byte, which is 0 or 1.
-unsafe impl sealed::ElementBytes for bool {
-    // Compiled code treats every byte except 0 as true. In a Rust `bool`, bytes other than 0 and 1 are undefined behaviour.
-    fn first(bytes: &[u8]) -> Option<bool> {
-        bytes.first().map(|byte| *byte != 0)
-    }
-}
-
-impl Scalar for bool {
-    const DTYPE: Dtype = Dtype::scalar(6, 8);
-}
 
 impl Tensor {
     /// Creates a compact row-major CPU tensor of these elements.
@@ -92,7 +41,7 @@ impl Tensor {
         }
         let tensor = Tensor::empty(shape, T::DTYPE)?;
         let (from, to) = (elements.as_ptr().cast::<u8>(), tensor.dl().data.cast());
-        // SAFETY: that many bytes of elements, all initialised (`ElementBytes`); `empty` allocated whole bytes for as many elements, and
+        // SAFETY: that many bytes of elements, all initialised, because no `Scalar` has padding; `empty` allocated whole bytes for as many elements, and
         // nothing else has seen the tensor.
         unsafe { std::ptr::copy_nonoverlapping(from, to, size_of_val(elements)) };
         Ok(tensor)
@@ -128,7 +77,7 @@ impl Tensor {
             let message = format!("{count} elements have no room in memory");
             return Err(OBJ_11.rejected(Kind::Limit, message).into());
         }
-        self.each_element(|bytes| elements.extend(T::first(bytes)))?;
+        self.each_element(|bytes| elements.extend(T::first_native(bytes)))?;
         if elements.len() != count {
             return Err(lacking(count, elements.len()));
         }

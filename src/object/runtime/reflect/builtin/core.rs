@@ -14,8 +14,7 @@ use crate::function::{Error, ErrorKind, Function, Result, SafeCall, registry};
 use crate::object::reflect::column;
 use crate::object::reflect::describe::{TypeDescription, field};
 use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int};
-use crate::value::header::{Header, Object, ObjectRef, Ref, dynamic_object};
-use crate::value::heap::delete_plain;
+use crate::value::header::{Header, HeaderSlot, Object, ObjectRef, Ref, dynamic_object};
 use crate::value::types::{self, ObjectIndex, flag};
 use crate::value::{Any, AnyView, Argument, Bytes, Schema, Str, index};
 use std::ffi::c_void;
@@ -160,8 +159,9 @@ fn conversions() {
 /// `ffi.EnumState`: the members of an enumeration, stored in the attribute `__ffi_enum__` of its type. All copies share its three
 /// containers. The library that defines the enumeration fills them.
 #[repr(C)]
+#[derive(Clone)]
 struct EnumState {
-    header: Header,
+    header: HeaderSlot,
     /// The members, in order of registration.
     entries: List,
     /// The members by number and by name. Both are keys of one dict, because an int never equals a string (OBJ-02).
@@ -172,29 +172,13 @@ struct EnumState {
 
 dynamic_object!(EnumState, "ffi.EnumState");
 
-/// Returns a header for a value that is not on the heap yet. [`Ref::new`] overwrites it with that of the type.
-fn blank() -> Header {
-    Header::new(index::OBJECT, delete_plain)
-}
-
 impl Default for EnumState {
     fn default() -> EnumState {
         EnumState {
-            header: blank(),
+            header: HeaderSlot::default(),
             entries: List::new(Vec::new()),
             indexes: Dict::new(),
             attrs: Dict::new(),
-        }
-    }
-}
-
-impl Clone for EnumState {
-    fn clone(&self) -> EnumState {
-        EnumState {
-            header: blank(),
-            entries: self.entries.clone(),
-            indexes: self.indexes.clone(),
-            attrs: self.attrs.clone(),
         }
     }
 }
@@ -204,8 +188,9 @@ impl Clone for EnumState {
 macro_rules! enumeration {
     ($name:ident, $key:literal $(, below $parent:ty)?) => {
         #[repr(C)]
+        #[derive(Clone)]
         struct $name {
-            header: Header,
+            header: HeaderSlot,
             int_index: i64,
             str_index: Str,
         }
@@ -215,19 +200,9 @@ macro_rules! enumeration {
         impl Default for $name {
             fn default() -> $name {
                 $name {
-                    header: blank(),
+                    header: HeaderSlot::default(),
                     int_index: 0,
                     str_index: Str::new(""),
-                }
-            }
-        }
-
-        impl Clone for $name {
-            fn clone(&self) -> $name {
-                $name {
-                    header: blank(),
-                    int_index: self.int_index,
-                    str_index: self.str_index.clone(),
                 }
             }
         }

@@ -16,8 +16,7 @@ use crate::object::hash::any_equal;
 use crate::object::reflect::column;
 use crate::object::reflect::describe::{TypeDescription, field};
 use crate::object::{Array, ArrayOf};
-use crate::value::header::{Header, Object, ObjectRef, Ref, dynamic_object};
-use crate::value::heap::delete_plain;
+use crate::value::header::{HeaderSlot, Object, ObjectRef, Ref, dynamic_object};
 use crate::value::types::ObjectIndex;
 use crate::value::{Any, AnyView, Str, cast, index};
 
@@ -41,8 +40,9 @@ pub(crate) enum AccessKind {
 
 /// One step: its kind, and a name, index or key.
 #[repr(C)]
+#[derive(Clone, Default)]
 pub(crate) struct AccessStepObj {
-    header: Header,
+    header: HeaderSlot,
     /// Number of an [`AccessKind`]. Other numbers are possible, because reflection can write the field.
     kind: i32,
     /// Name, index or key. A name is a string, an index an int.
@@ -51,8 +51,9 @@ pub(crate) struct AccessStepObj {
 
 /// A path: its parent, the last step, and the number of steps.
 #[repr(C)]
+#[derive(Clone, Default)]
 pub(crate) struct AccessPathObj {
-    header: Header,
+    header: HeaderSlot,
     /// The path without the last step, an untyped reference as in C++. `None` at the root.
     parent: Option<ObjectRef>,
     /// The last step; `None` at the root.
@@ -64,59 +65,12 @@ pub(crate) struct AccessPathObj {
 // As in C++, which reads the fields of both at fixed offsets.
 const _: () = assert!(size_of::<AccessStepObj>() == 48 && size_of::<AccessPathObj>() == 48);
 
-/// Returns a header for a value that is not on the heap yet.
-fn blank() -> Header {
-    Header::new(index::OBJECT, delete_plain)
-}
-
 dynamic_object!(AccessStepObj, "ffi.reflection.AccessStep");
 dynamic_object!(AccessPathObj, "ffi.reflection.AccessPath");
 
 /// The indices of the types of this file, in the order of upstream.
 pub(super) const INDICES: [fn() -> ObjectIndex; 2] =
     [AccessStepObj::type_index, AccessPathObj::type_index];
-
-impl Default for AccessStepObj {
-    fn default() -> AccessStepObj {
-        AccessStepObj {
-            header: blank(),
-            kind: 0,
-            key: Any::none(),
-        }
-    }
-}
-
-impl Clone for AccessStepObj {
-    fn clone(&self) -> AccessStepObj {
-        AccessStepObj {
-            header: blank(),
-            kind: self.kind,
-            key: self.key.clone(),
-        }
-    }
-}
-
-impl Default for AccessPathObj {
-    fn default() -> AccessPathObj {
-        AccessPathObj {
-            header: blank(),
-            parent: None,
-            step: None,
-            depth: 0,
-        }
-    }
-}
-
-impl Clone for AccessPathObj {
-    fn clone(&self) -> AccessPathObj {
-        AccessPathObj {
-            header: blank(),
-            parent: self.parent.clone(),
-            step: self.step.clone(),
-            depth: self.depth,
-        }
-    }
-}
 
 /// A path object.
 pub(crate) type AccessPath = Ref<AccessPathObj>;
@@ -129,7 +83,7 @@ pub(crate) fn root() -> AccessPath {
 /// Returns a path that is one step longer. `path` stays unchanged and becomes the parent of the new path.
 pub(crate) fn extend(path: &AccessPath, kind: AccessKind, key: Any) -> AccessPath {
     let step = Ref::new(AccessStepObj {
-        header: blank(),
+        header: HeaderSlot::default(),
         kind: kind as i32,
         key,
     });
@@ -139,7 +93,7 @@ pub(crate) fn extend(path: &AccessPath, kind: AccessKind, key: Any) -> AccessPat
 /// Like [`extend`], for a step that is already an object.
 fn extend_by(path: &AccessPath, step: Ref<AccessStepObj>) -> AccessPath {
     Ref::new(AccessPathObj {
-        header: blank(),
+        header: HeaderSlot::default(),
         parent: Some(path.as_object().clone()),
         step: Some(step),
         depth: path.depth + 1,

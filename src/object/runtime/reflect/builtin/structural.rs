@@ -9,8 +9,7 @@ use crate::function::{Error, ErrorKind, Function, Result, ResultSchema};
 use crate::object::reflect::column;
 use crate::object::reflect::describe::{TypeDescription, field};
 use crate::object::structural;
-use crate::value::header::{Header, Object, Ref, dynamic_object};
-use crate::value::heap::delete_plain;
+use crate::value::header::{HeaderSlot, Object, Ref, dynamic_object};
 use crate::value::types::{self, ObjectIndex};
 use crate::value::{Any, AnyView, Argument, Schema, cast, index};
 
@@ -21,8 +20,9 @@ use crate::value::{Any, AnyView, Argument, Schema, cast, index};
 /// | 24..40 | the value |
 /// | 40..48 | its structural hash, as i64 |
 #[repr(C)]
+#[derive(Clone, Default)]
 struct Key {
-    header: Header,
+    header: HeaderSlot,
     /// The compared value.
     key: Any,
     /// Structural hash at the time of creation. A key whose value changes afterwards is no longer found.
@@ -38,37 +38,12 @@ pub(super) fn key_index() -> ObjectIndex {
     Key::type_index()
 }
 
-/// Returns a header for a value that is not on the heap yet. [`Ref::new`] overwrites it.
-fn blank() -> Header {
-    Header::new(index::OBJECT, delete_plain)
-}
-
-impl Default for Key {
-    fn default() -> Key {
-        Key {
-            header: blank(),
-            key: Any::none(),
-            hash: 0,
-        }
-    }
-}
-
-impl Clone for Key {
-    fn clone(&self) -> Key {
-        Key {
-            header: blank(),
-            key: self.key.clone(),
-            hash: self.hash,
-        }
-    }
-}
-
 /// Creates a key for `value`, and computes its structural hash once.
 fn key_of(value: Any) -> Result<Ref<Key>> {
     // OBJ-14: as in upstream, free variables are not mapped, and the contents of tensors count.
     let hash = structural::hash(value.view(), false, false)? as i64;
     Ok(Ref::new(Key {
-        header: blank(),
+        header: HeaderSlot::default(),
         key: value,
         hash,
     }))

@@ -1,12 +1,13 @@
 //! Structural equality: compares two values in parallel and binds the variables of one to those of the other.
 
 use super::result_cache::SharedWork;
-use super::scope::{BindingScope, lock, region};
-use super::{described_type, structural_kind, tensor_bytes};
+use super::{described_type, lock, root_region, run_in_hook_region, structural_kind, tensor_bytes};
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::builtin::{AccessKind, AccessPath, extend, root};
 use crate::object::reflect::column;
 use crate::object::reflect::field_access::fields_of_both;
+use crate::object::walk::depth::Levels;
+use crate::object::walk::region::Region;
 use crate::object::{
     Array, Tensor, big_int, extents_of, lookup_in, pair_count, pairs_of, sequence_of,
 };
@@ -14,7 +15,6 @@ use crate::value::header::ObjectRef;
 use crate::value::types::{TypeInfo, flag};
 use crate::value::{Any, AnyView, Str, bytes_bytes, cast, index, str_bytes};
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 /// Returns whether two values are structurally equal. With `map_free_vars`, free variables can be bound to each other.
@@ -74,8 +74,10 @@ struct MatchedObjects {
 
 /// A comparison. Hooks of types call back into it, so it is shared, and its parts have locks.
 struct StructuralComparer {
-    /// The current region for binding variables, and the current depth.
-    scope: BindingScope,
+    /// The current region for binding variables.
+    region: Region,
+    /// The current depth.
+    depth: Levels,
     /// True if tensors are compared only by extents and data type.
     skip_tensors: bool,
     /// True if the steps to the first mismatch are recorded. Otherwise a comparison may end early.
@@ -91,12 +93,9 @@ struct StructuralComparer {
 impl StructuralComparer {
     /// Creates a comparison from the root. With `map_free_vars` it begins in a pattern region, in which every variable may be bound.
     fn new(map_free_vars: bool, skip_tensors: bool, wants_path: bool) -> StructuralComparer {
-        let scope = BindingScope::default();
-        if map_free_vars {
-            scope.region.store(region::PATTERN, Ordering::Relaxed);
-        }
         StructuralComparer {
-            scope,
+            region: root_region(map_free_vars),
+            depth: Levels::default(),
             skip_tensors,
             wants_path,
             pairs: Mutex::default(),
@@ -132,7 +131,7 @@ impl StructuralComparer {
             }
             return Ok(a.bits() == b.bits() && a.aux == b.aux);
         };
-        self.scope.deeper(|| self.objects(left, right))
+        self.depth.deeper(|| self.objects(left, right))
     }
 
     /// Compares two objects of one type: containers by content, all others as their type describes.
@@ -299,7 +298,7 @@ impl StructuralComparer {
         let fields = || self.fields(left, right, info);
         // In a simple region, the type of a variable contains uses, not definitions.
         let equal = if kind == 2 {
-            self.scope.run_for_variable_type(fields)?
+            self.region.run_for_variable_type(fields)?
         } else {
             fields()?
         };
@@ -308,7 +307,7 @@ impl StructuralComparer {
         }
         match kind {
             // No region binds the variable here, so it equals only itself.
-            2 if !same && self.scope.region() == region::NONE => return Ok(false),
+            2 if !same && self.region.kind() == Region::NONE => return Ok(false),
             // Recorded only after equality is known: a failed pair must not decide for the same objects elsewhere.
             2 | 3 => {
                 let mut pairs = lock(&self.pairs);
@@ -341,9 +340,8 @@ impl StructuralComparer {
                     ));
                 };
                 let region_kind = cast::<i64>(*region_kind)?;
-                let equal = walk
-                    .scope
-                    .run_in_hook_region(region_kind, || walk.any(*left, *right))?;
+                let equal =
+                    run_in_hook_region(&walk.region, region_kind, || walk.any(*left, *right))?;
                 if !equal && walk.wants_path {
                     let step = (AccessKind::Attr, Any::from(cast::<Str>(*name)?));
                     walk.step(step.clone(), step);
@@ -361,7 +359,7 @@ impl StructuralComparer {
             }
             let (a, b) = (field.get()?, other.get()?);
             if !self
-                .scope
+                .region
                 .run_for_field(&field, || self.any(a.view(), b.view()))?
             {
                 let step = (AccessKind::Attr, Any::from(field.name()));

@@ -1,12 +1,13 @@
 //! Structural hash: equal values have equal hashes, independent of the names of bound variables.
 
 use super::result_cache::SharedWork;
-use super::scope::{BindingScope, lock, region};
-use super::{described_type, structural_kind, tensor_bytes};
+use super::{described_type, lock, root_region, run_in_hook_region, structural_kind, tensor_bytes};
 use crate::function::{Error, Function, Result};
 use crate::object::hash::{combine, hash_bytes};
 use crate::object::reflect::column;
 use crate::object::reflect::field_access::fields_of;
+use crate::object::walk::depth::Levels;
+use crate::object::walk::region::Region;
 use crate::object::{Tensor, big_int, extents_of, pair_count, pairs_of, sequence_of};
 use crate::value::header::ObjectRef;
 use crate::value::types::{TypeInfo, flag};
@@ -21,12 +22,9 @@ use std::sync::{Arc, Mutex};
 ///
 /// Returns the same errors as [`equal`](super::equal).
 pub fn hash(value: AnyView<'_>, map_free_vars: bool, skip_tensors: bool) -> Result<u64> {
-    let scope = BindingScope::default();
-    if map_free_vars {
-        scope.region.store(region::PATTERN, Ordering::Relaxed);
-    }
     let walk = StructuralHasher {
-        scope,
+        region: root_region(map_free_vars),
+        depth: Levels::default(),
         skip_tensors,
         done: Mutex::default(),
         containers: SharedWork::default(),
@@ -38,8 +36,10 @@ pub fn hash(value: AnyView<'_>, map_free_vars: bool, skip_tensors: bool) -> Resu
 
 /// A hash computation. Hooks of types call back into it, so it is shared, and its parts have locks.
 struct StructuralHasher {
-    /// The current region for binding variables, and the current depth.
-    scope: BindingScope,
+    /// The current region for binding variables.
+    region: Region,
+    /// The current depth.
+    depth: Levels,
     /// True if tensors hash only by extents and data type.
     skip_tensors: bool,
     /// Finished objects by address, kept alive.
@@ -88,7 +88,7 @@ impl StructuralHasher {
         let Some(object) = value.as_object() else {
             return Ok(combine(raw.type_index as u64, raw.bits()));
         };
-        self.scope.deeper(|| self.object(object))
+        self.depth.deeper(|| self.object(object))
     }
 
     /// Returns the hash of an object, which starts from the hash of its type key.
@@ -179,9 +179,9 @@ impl StructuralHasher {
         }
         let fields = || self.fields(object, info);
         let mut hash = if kind == 2 {
-            let hash = self.scope.run_for_variable_type(fields)?;
+            let hash = self.region.run_for_variable_type(fields)?;
             // An unbound variable hashes as itself. A bound one hashes by its number, independent of its name.
-            if self.scope.region() == region::NONE {
+            if self.region.kind() == Region::NONE {
                 // By its address, because it equals only itself. The hash differs between processes.
                 at as u64
             } else {
@@ -206,9 +206,8 @@ impl StructuralHasher {
             let walk = self.clone();
             let callback =
                 Function::named(None, move |value: Any, before: i64, region_kind: i64| {
-                    let own = walk
-                        .scope
-                        .run_in_hook_region(region_kind, || walk.any(value.view()))?;
+                    let own =
+                        run_in_hook_region(&walk.region, region_kind, || walk.any(value.view()))?;
                     Ok::<i64, Error>(combine(before as u64, own) as i64)
                 });
             let args = [object.into(), (hash as i64).into(), (&callback).into()];
@@ -222,7 +221,7 @@ impl StructuralHasher {
             }
             let value = field.get()?;
             let own = self
-                .scope
+                .region
                 .run_for_field(&field, || self.any(value.view()))?;
             hash = combine(hash, own);
         }

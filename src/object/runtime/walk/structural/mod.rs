@@ -6,16 +6,17 @@
 mod equal;
 mod hash;
 mod result_cache;
-mod scope;
 
 pub use equal::equal;
 #[cfg(feature = "frontend")]
 pub(crate) use equal::{first_mismatch, mismatch_value};
 pub use hash::hash;
 
+use super::region::Region;
 use crate::function::{Error, ErrorKind, Result};
 use crate::object::Tensor;
 use crate::value::types::{self, TypeInfo};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Returns the structural kind of a type, 1 to 5.
 fn structural_kind(info: &TypeInfo) -> Result<i32> {
@@ -39,6 +40,34 @@ fn structural_kind(info: &TypeInfo) -> Result<i32> {
         ));
     }
     Ok(metadata.structural_kind)
+}
+
+/// Creates the region in which a walk begins: a pattern with `map_free_vars`, so that every variable may be bound.
+const fn root_region(map_free_vars: bool) -> Region {
+    Region::of(if map_free_vars {
+        Region::PATTERN
+    } else {
+        Region::NONE
+    })
+}
+
+/// Runs `body` in the region that a type's hook passes. 0 keeps the current region.
+fn run_in_hook_region<T>(
+    region: &Region,
+    kind: i64,
+    body: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let kind = i32::try_from(kind)
+        .map_err(|_| Error::new(ErrorKind::Value, format!("there is no region {kind}")))?;
+    match kind {
+        Region::NONE => body(),
+        wanted => region.run_in_region(wanted, body),
+    }
+}
+
+/// Locks `mutex`, ignoring poison, because its content changes only by single insertions.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the description of a type in this process.

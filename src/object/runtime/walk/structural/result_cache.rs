@@ -1,6 +1,6 @@
 //! Results of walks over containers that occur several times (OBJ-14).
 
-use super::scope::lock;
+use super::lock;
 use crate::function::Result;
 use crate::value::header::ObjectRef;
 use std::collections::HashMap;

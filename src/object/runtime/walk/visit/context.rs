@@ -1,15 +1,15 @@
 //! The location of a failed visit: a context that grows while an error propagates.
 
-use super::blank;
 use crate::function::Error;
 use crate::object::List;
 use crate::value::AnyView;
-use crate::value::header::{Header, ObjectRef, Ref, dynamic_object};
+use crate::value::header::{HeaderSlot, ObjectRef, Ref, dynamic_object};
 
 /// The objects on the path to a failure, innermost first, and the previous context of the error.
 #[repr(C)]
+#[derive(Clone)]
 pub(crate) struct ErrorContext {
-    header: Header,
+    header: HeaderSlot,
     /// At offset 24: the objects, innermost first. A list, because it grows while the error propagates through visitors of several
     /// libraries.
     pub(crate) pattern: List,
@@ -24,19 +24,9 @@ dynamic_object!(ErrorContext, "ffi.VisitErrorContext");
 impl Default for ErrorContext {
     fn default() -> ErrorContext {
         ErrorContext {
-            header: blank(),
+            header: HeaderSlot::default(),
             pattern: List::new(Vec::new()),
             before: None,
-        }
-    }
-}
-
-impl Clone for ErrorContext {
-    fn clone(&self) -> ErrorContext {
-        ErrorContext {
-            header: blank(),
-            pattern: self.pattern.clone(),
-            before: self.before.clone(),
         }
     }
 }
@@ -58,7 +48,7 @@ pub(super) fn attach(error: &Error, value: AnyView<'_>) {
         return;
     }
     let context = Ref::new(ErrorContext {
-        header: blank(),
+        header: HeaderSlot::default(),
         pattern: List::new(vec![object.clone().into()]),
         before,
     });

@@ -17,29 +17,23 @@ pub(crate) mod paths;
 pub(crate) mod rewrite;
 pub(crate) mod walk;
 
-use super::depth;
+use super::region::Region;
 use crate::function::{Error, ErrorKind, Function, Result, catch_panic};
 use crate::object::OBJ_34;
 use crate::object::reflect::field_access::fields_of;
 use crate::object::reflect::{column, key_hooks};
 use crate::rule::Kind;
 use crate::value::AnyPayload;
-use crate::value::header::{Header, ObjectRef, Ref, dynamic_object, static_object};
-use crate::value::heap::delete_plain;
-use crate::value::types::{self, FieldInfo, TypeInfo, flag};
+use crate::value::header::{Header, HeaderSlot, ObjectRef, Ref, dynamic_object, static_object};
+use crate::value::types::{self, TypeInfo, flag};
 use crate::value::{Any, AnyView, RawAny, cast, index};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-
-/// Returns a header that is overwritten when the object is created.
-pub(crate) fn blank() -> Header {
-    Header::new(index::OBJECT, delete_plain)
-}
 
 /// An interrupt, which ends a visit early with a value.
 #[repr(C)]
+#[derive(Clone, Default)]
 pub(crate) struct Interrupt {
-    header: Header,
+    header: HeaderSlot,
     /// At offset 24: the result of the visit.
     pub(crate) value: Any,
 }
@@ -51,85 +45,18 @@ static_object!(Interrupt, index::VISIT_INTERRUPT);
 impl Interrupt {
     /// Creates an interrupt with a value.
     pub(crate) fn new(value: Any) -> Interrupt {
-        let header = blank();
-        Interrupt { header, value }
+        Interrupt {
+            header: HeaderSlot::default(),
+            value,
+        }
     }
 }
-
-impl Default for Interrupt {
-    fn default() -> Interrupt {
-        Interrupt::new(Any::none())
-    }
-}
-
-impl Clone for Interrupt {
-    fn clone(&self) -> Interrupt {
-        Interrupt::new(self.value.clone())
-    }
-}
-
-/// The region in which variables may be bound: none, a pattern, or a definition that binds a variable but not those in its type.
-#[derive(Debug)]
-#[repr(transparent)]
-pub(crate) struct Region(AtomicI32);
 
 impl Region {
-    /// No binding: variables are left unchanged.
-    pub(crate) const NONE: i32 = 0;
-    /// Binds all variables below.
-    pub(crate) const PATTERN: i32 = 1;
-    /// Binds the variable itself, but no variable in its fields.
-    pub(crate) const SIMPLE: i32 = 2;
-
-    /// Creates a region from its number. Accepts any number, because it comes from another library's object.
-    pub(crate) const fn of(kind: i32) -> Region {
-        Region(AtomicI32::new(kind))
-    }
-
-    /// Changes the region. Relaxed, because a visit uses one thread; atomic, because objects may be shared.
-    fn set(&self, kind: i32) {
-        self.0.store(kind, Ordering::Relaxed);
-    }
-
-    /// Returns the number of the region.
-    pub(crate) fn kind(&self) -> i32 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Runs `body` in another region. A pattern region is never replaced.
-    pub(crate) fn run_in_region<T>(&self, kind: i32, body: impl FnOnce() -> T) -> T {
-        /// Restores the region, even if `body` panics, because the visitor may be used again.
-        struct Restore<'a>(&'a AtomicI32, i32);
-        impl Drop for Restore<'_> {
-            fn drop(&mut self) {
-                self.0.store(self.1, Ordering::Relaxed);
-            }
-        }
-        let before = self.kind();
-        // A field with another flag does not end a pattern: everything below is bound by it.
-        if before == Region::PATTERN {
-            return body();
-        }
-        self.0.store(kind, Ordering::Relaxed);
-        let _restore = Restore(&self.0, before);
-        body()
-    }
-
-    /// Runs `body` in the region that a field opens.
-    pub(crate) fn run_for_field<T>(&self, field: &FieldInfo, body: impl FnOnce() -> T) -> T {
-        if field.flags & flag::DEF_SIMPLE != 0 {
-            self.run_in_region(Region::SIMPLE, body)
-        } else if field.flags & flag::DEF_PATTERN != 0 {
-            self.run_in_region(Region::PATTERN, body)
-        } else {
-            body()
-        }
-    }
-
     /// Runs `body` for the fields of an object. A simple definition binds a variable, but not the variables that its fields use.
-    pub(crate) fn run_for_fields<T>(&self, info: &TypeInfo, body: impl FnOnce() -> T) -> T {
-        if self.kind() == Region::SIMPLE && structural_kind(info) == kind::VARIABLE {
-            self.run_in_region(Region::NONE, body)
+    fn run_for_fields<T>(&self, info: &TypeInfo, body: impl FnOnce() -> T) -> T {
+        if structural_kind(info) == kind::VARIABLE {
+            self.run_for_variable_type(body)
         } else {
             body()
         }
@@ -166,7 +93,7 @@ pub(crate) struct VisitorTable {
 /// The public part of a visitor.
 #[repr(C)]
 pub(crate) struct VisitorObj {
-    header: Header,
+    header: HeaderSlot,
     /// At offset 24: the table, which outlives the visitor.
     table: *const VisitorTable,
     /// At offset 32: the current region.
@@ -184,9 +111,9 @@ unsafe impl Sync for VisitorObj {}
 
 impl VisitorObj {
     /// Creates a visitor with this table, outside every region.
-    const fn new(header: Header, table: &'static VisitorTable) -> VisitorObj {
+    fn new(table: &'static VisitorTable) -> VisitorObj {
         VisitorObj {
-            header,
+            header: HeaderSlot::default(),
             table,
             region: Region::of(Region::NONE),
         }
@@ -320,23 +247,6 @@ fn unexpected(wanted: &str, answer: &Any) -> String {
 /// Runs a body for a caller that expects a cell and no unwinding: an error or a panic becomes an error object.
 fn answer(body: impl FnOnce() -> Result) -> RawAny {
     catch_panic(body).unwrap_or_else(Any::from).into_raw()
-}
-
-/// The depth of a visit.
-#[derive(Default)]
-struct VisitDepth {
-    /// Number of values around the current one. Atomic because a visitor is an object, which any thread may hold.
-    levels: AtomicUsize,
-}
-
-impl VisitDepth {
-    /// Runs `body` one level deeper.
-    fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
-        let levels = self.levels.fetch_add(1, Ordering::Relaxed);
-        let result = depth::check(levels).and_then(|()| body());
-        self.levels.fetch_sub(1, Ordering::Relaxed);
-        result
-    }
 }
 
 /// A callback for values of a type.

@@ -5,12 +5,12 @@
 //! variable or a shared node.
 
 use super::context::attach;
-use super::{Region, blank, kind, structural_kind, view_of};
+use super::{Region, kind, structural_kind, view_of};
 use crate::function::{Error, ErrorKind, Function, Result};
 use crate::object::reflect::field_access::{OwnField, fields_of};
 use crate::object::reflect::{column, key_hooks};
 use crate::value::AnyPayload;
-use crate::value::header::{Header, ObjectRef, Ref, dynamic_object};
+use crate::value::header::{HeaderSlot, ObjectRef, Ref, dynamic_object};
 use crate::value::types::{self, TypeInfo, flag};
 use crate::value::{Any, AnyView, RawAny, cast, index};
 use std::ffi::c_void;
@@ -41,7 +41,7 @@ pub(crate) struct MutatorTable {
 /// The public part of a mutator.
 #[repr(C)]
 pub(crate) struct MutatorObj {
-    header: Header,
+    header: HeaderSlot,
     /// At offset 24: the table, which outlives the mutator.
     pub(super) table: *const MutatorTable,
     /// At offset 32: the current region.
@@ -61,7 +61,7 @@ impl MutatorObj {
     /// Creates a mutator with this table, in the region with this number.
     pub(super) fn new(table: &'static MutatorTable, region: i32) -> MutatorObj {
         MutatorObj {
-            header: blank(),
+            header: HeaderSlot::default(),
             table,
             region: Region::of(region),
         }

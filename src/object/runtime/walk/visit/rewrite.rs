@@ -3,10 +3,11 @@
 use super::context::attach;
 use super::mutate::{Mutator, MutatorObj, MutatorTable, is_same, is_unshared, resolve, unchanged};
 use super::walk::{Links, VisitOrder};
-use super::{Callback, VisitDepth, answer};
+use super::{Callback, answer};
 use crate::function::{Error, ErrorKind, Result};
 use crate::object::reflect::key_hooks;
 use crate::object::sequence_of;
+use crate::object::walk::depth::Levels;
 use crate::value::Schema;
 use crate::value::header::{Object, ObjectRef, Ref};
 use crate::value::types::ObjectIndex;
@@ -61,7 +62,7 @@ struct Rewrite {
     /// Replacements of variables and shared nodes, by address. The originals are kept alive.
     remap: Mutex<Remap>,
     /// The depth of the rewrite.
-    depth: VisitDepth,
+    depth: Levels,
 }
 
 // SAFETY: `#[repr(C)]` with the header first; only reached through its own table.
@@ -154,7 +155,7 @@ impl Rewrite {
             mutator: MutatorObj::new(&TABLE, super::Region::NONE),
             way,
             remap: Mutex::default(),
-            depth: VisitDepth::default(),
+            depth: Levels::default(),
         });
         // SAFETY: `rewrite` is kept alive until the end.
         let mutator = unsafe { Mutator::from_raw(rewrite.as_ptr().cast()) };
@@ -265,7 +266,7 @@ pub(crate) fn copy(source: &Ref<MutatorObj>) -> ObjectRef {
         way: rewrite.way.clone(),
         remap: Mutex::new(remap),
         // A copy begins at depth 0, because it is an independent rewrite.
-        depth: VisitDepth::default(),
+        depth: Levels::default(),
     })
     .into_object()
 }

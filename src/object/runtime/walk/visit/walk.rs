@@ -2,10 +2,11 @@
 
 use super::context::attach;
 use super::{
-    Callback, Interrupt, VisitDepth, Visitor, VisitorObj, VisitorTable, answer, blank,
-    interrupt_or_none, key_hooks, unexpected,
+    Callback, Interrupt, Visitor, VisitorObj, VisitorTable, answer, interrupt_or_none, key_hooks,
+    unexpected,
 };
 use crate::function::{Error, ErrorKind, Result};
+use crate::object::walk::depth::Levels;
 use crate::object::{OBJ_34, sequence_of};
 use crate::rule::Kind;
 use crate::value::Schema;
@@ -97,7 +98,7 @@ struct CallbackWalk {
     /// The callbacks, and the time of their calls.
     way: WalkMode,
     /// The depth of the walk.
-    depth: VisitDepth,
+    depth: Levels,
 }
 
 // SAFETY: `#[repr(C)]` with the header first; only reached through its own table.
@@ -138,9 +139,9 @@ impl CallbackWalk {
     /// Visits a root with a new visitor. Returns the interrupt that ended the visit, or `None` if it finished.
     fn start(way: WalkMode, root: AnyView<'_>) -> Result<Option<Ref<Interrupt>>> {
         let walk = Ref::new(CallbackWalk {
-            visitor: VisitorObj::new(blank(), &TABLE),
+            visitor: VisitorObj::new(&TABLE),
             way,
-            depth: VisitDepth::default(),
+            depth: Levels::default(),
         });
         // SAFETY: `walk` is kept alive until the visit is over.
         let visitor = unsafe { Visitor::from_raw(walk.as_ptr().cast()) };
@@ -251,15 +252,15 @@ pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
         // SAFETY: only a `CallbackWalk` has this table.
         let walk = unsafe { &*source.as_ptr().cast::<CallbackWalk>() };
         let copy = Ref::new(CallbackWalk {
-            visitor: VisitorObj::new(blank(), &TABLE),
+            visitor: VisitorObj::new(&TABLE),
             way: walk.way.clone(),
-            depth: VisitDepth::default(),
+            depth: Levels::default(),
         });
         // The copy continues in the region of the original, but at depth 0, because it is an independent walk.
         copy.visitor.region.set(region);
         return copy.into_object();
     }
-    let copy = Ref::new(VisitorObj::new(blank(), &REJECTING));
+    let copy = Ref::new(VisitorObj::new(&REJECTING));
     copy.region.set(region);
     copy.into_object()
 }
