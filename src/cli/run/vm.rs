@@ -2,9 +2,9 @@
 
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, report, statistics, timed, write_outputs};
-use crate::cli::array::Bound;
-use crate::cli::device_mirror::on_host;
-use crate::cli::input::list_known_names;
+use crate::cli::full::array::Bound;
+use crate::cli::full::device_mirror::on_host;
+use crate::cli::full::input::list_known_names;
 use crate::cli::{CliError, Exit, output};
 use crate::lock::lock;
 use std::collections::{HashMap, HashSet};
