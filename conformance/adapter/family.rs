@@ -93,6 +93,7 @@ pub fn end_with_parent() {
 
 #[cfg(unix)]
 mod system {
+    use crate::lock::lock;
     use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
     use rustix::process::{kill_process, kill_process_group, waitid, waitpid};
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -102,8 +103,8 @@ mod system {
     use std::collections::BTreeSet;
     use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command, ExitStatus};
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::{Duration, Instant};
     use std::{io, thread};
 
@@ -117,11 +118,6 @@ mod system {
     /// Set if orphans become children of this process.
     static ADOPTS: AtomicBool = AtomicBool::new(false);
 
-    /// Locks the list. A poisoned lock is accepted, because no panic can leave the list incomplete.
-    fn running() -> MutexGuard<'static, BTreeSet<u32>> {
-        RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Converts the number of a process; `None` for 0.
     fn pid(number: u32) -> Option<Pid> {
         i32::try_from(number).ok().and_then(Pid::from_raw)
@@ -129,7 +125,7 @@ mod system {
 
     /// Starts a command in a new process group, and adds it to the list.
     pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
-        let mut running = running();
+        let mut running = lock(&RUNNING);
         // The lock is held, so that a signal cannot come between the start and the insertion.
         if ENDS.load(Ordering::SeqCst) {
             return Err(io::Error::other("the run ends"));
@@ -151,7 +147,7 @@ mod system {
 
     /// Kills a testee with its group, waits for it, and kills its descendants that have left the group.
     pub(super) fn end(child: &mut Child) -> io::Result<ExitStatus> {
-        let mut running = running();
+        let mut running = lock(&RUNNING);
         // If it is not in the list, its number may already belong to another process.
         if running.remove(&child.id()) {
             kill_group(child.id());

@@ -3,8 +3,9 @@
 use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::{Device, manager};
 use crate::function::Error;
+use crate::lock::lock;
 use serde_json::{Value, json};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// The device type in a case.
 pub(in crate::conformance) use super::suite_device_types::COUNTED as KIND;
@@ -40,7 +41,7 @@ impl UsageCount {
     /// Begins the count.
     pub(in crate::conformance) fn begin() -> Result<UsageCount, Error> {
         static ALONE: Mutex<()> = Mutex::new(());
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = lock(&ALONE);
         let device = device()?;
         Ok(UsageCount {
             device,

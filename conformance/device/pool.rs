@@ -4,6 +4,7 @@ use super::forms::{rejected_or, value};
 use crate::conformance::op::{Answer, OpError};
 use crate::device::pool::{SpaceSource, WorkspacePool};
 use crate::device::{Device, Dtype, Result as DeviceResult, Space};
+use crate::lock::lock;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -28,13 +29,6 @@ impl SpaceSource for BlockCounter {
         lock(&self.calls).push(json!(["free", space.address()]));
         Ok(())
     }
-}
-
-/// Locks, even after another thread panicked.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Runs the script and returns `{"calls":[...],"blocks":[...]}`.

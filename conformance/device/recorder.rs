@@ -4,8 +4,9 @@ use crate::device::pool::SpaceSource;
 use crate::device::{
     Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Result, Space, Stream, cpu,
 };
+use crate::lock::lock;
 use serde_json::{Value, json};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// A device that uses host memory and logs its calls.
 #[derive(Default)]
@@ -42,11 +43,6 @@ impl Recorder {
     fn note(&self, call: Value) {
         lock(&self.log).push(call);
     }
-}
-
-/// Locks, even after another thread panicked.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the name of a data type.

@@ -1,6 +1,7 @@
 //! Host buffers that are valid forever, so that a defective device may access them at any time.
 
 use crate::device::Space;
+use crate::lock::lock;
 use std::sync::Mutex;
 
 /// Host memory for copies. It is never freed: a device with a defect may touch it at any later time.
@@ -21,9 +22,7 @@ impl Staging {
             data: Space(memory.as_mut_ptr().cast()),
             nbytes: bytes.len(),
         };
-        let mut all = STAGING
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut all = lock(&STAGING);
         all.push(staging.data);
         staging
     }

@@ -5,11 +5,12 @@ use crate::conformance::runtime::RawHandle;
 use crate::conformance::runtime::case_numbers::{NoNumber, number_of, number_or};
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::{Reply, accepted, unsupported, value_of};
+use crate::lock::lock;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The group of a launch, as tasks see it.
@@ -118,7 +119,7 @@ pub(in crate::conformance) fn launch<H: BackendHost>(
     };
     let workers = number_of(value.get("workers"))?;
     has_processors(workers)?;
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = lock(&TURN);
     host.configure(workers)?;
     let tasks: c_int = number_of(value.get("tasks"))?;
     // With one worker, released launchers run one task on the calling thread, and ignore its error.
@@ -243,7 +244,7 @@ pub(in crate::conformance) fn barrier<H: BackendHost>(
     };
     // With more tasks than workers, 0.7 throws an exception that no C caller can catch.
     has_processors(2)?;
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = lock(&TURN);
     host.configure(2)?;
     // SAFETY: as in `launch`.
     let code = unsafe { launch(meet, std::ptr::from_ref(&meeting).cast_mut().cast(), 2) };

@@ -5,6 +5,7 @@ use crate::conformance::runtime::ffi::fresh_prefix;
 #[cfg(unix)]
 use crate::function::take_raised;
 use crate::function::{Error, Function, legacy, registry};
+use crate::lock::lock;
 #[cfg(unix)]
 use crate::module::dso::trampolines::Jumps;
 use crate::module::workspace::{self, WorkspaceRequest};
@@ -25,7 +26,7 @@ use std::ffi::c_void;
 #[cfg(unix)]
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Returns the function that a case calls `module.NAME`.
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
@@ -220,7 +221,7 @@ fn opened(path: String, is_file: bool) -> Result<Module, Error> {
 fn seen_through(library: &libloading::os::unix::Library, jumps: &'static Jumps) -> Array {
     type Raise = unsafe extern "C" fn(*const c_char, *const c_char);
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = lock(&TURN);
     let name = "TVMFFIErrorSetRaisedFromCStr";
     // SAFETY: the function of the C interface with this name has this type.
     let found = || unsafe { library.get::<Raise>(name) }.ok();
@@ -253,7 +254,7 @@ fn opened_jumps() -> Option<&'static (libloading::os::unix::Library, Jumps)> {
 fn system_slot(in_segment: bool) -> Result<bool, Error> {
     static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = lock(&TURN);
     // Leaked memory is in no segment: the case tests whether a loader writes to it.
     let elsewhere = Box::leak(Box::new(AtomicPtr::new(std::ptr::null_mut())));
     let slot: &AtomicPtr<c_void> = if in_segment { &SLOT } else { elsewhere };

@@ -9,13 +9,14 @@ use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, int_arg};
 use crate::conformance::runtime::ffi::{Reply, unsupported};
 use crate::conformance::runtime::{Runtime, function_of};
+use crate::lock::lock;
 use crate::value::types::{Column, FieldInfo, Getter, MethodInfo, TypeInfo, TypeMetadata, flag};
 use crate::value::{ByteArray, Header, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// A setter of a field without the flag [`flag::SETTER_IS_FUNCTION`], as C++ registers it.
 type Setter = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny) -> i32;
@@ -83,7 +84,7 @@ pub(super) fn define(
     static RUN: AtomicU32 = AtomicU32::new(0);
     // A thread that finds a type must also find all its fields, so only one thread defines a type at a time.
     static WHOLE: Mutex<()> = Mutex::new(());
-    let _whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _whole = lock(&WHOLE);
     let parent = parent.unwrap_or(index::OBJECT);
     let above = api.type_info(parent);
     let above = above.ok_or_else(|| unsupported("there is no parent type of that key"))?;

@@ -11,11 +11,12 @@ use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, Raised, bool_arg, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, c_text, tensors, unsupported, value_of};
+use crate::lock::lock;
 use crate::value::{RawAny, index};
 use probe::Alive;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Runs the steps of a script. Each step is `[what, argument, ...]`, and `{"of": n}` is the result of step n. After the last step, all
 /// results are dropped.
@@ -82,11 +83,6 @@ pub(super) fn script(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply>
 
 /// The notes that the functions of a case have made.
 type Notes = Arc<Mutex<Vec<Value>>>;
-
-/// Locks the notes. Notes from before a panic in a function of a case still count.
-fn lock(notes: &Notes) -> std::sync::MutexGuard<'_, Vec<Value>> {
-    notes.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Splits a step into its function (a name or a value) and the forms of its arguments.
 fn parts_of(step: &Value) -> Result<(&Value, &[Value]), Reply> {

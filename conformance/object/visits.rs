@@ -5,11 +5,12 @@ use crate::conformance::runtime::ffi::api::{FfiApi, FfiCallback};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, int_arg};
 use crate::conformance::runtime::ffi::{Reply, accepted, unsupported};
+use crate::lock::lock;
 use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// The answers of the callback of a walk, by the text form of its argument, and the arguments so far.
 struct WalkAnswers {
@@ -47,7 +48,7 @@ pub(in crate::conformance) fn walk(api: &'static FfiApi, args: &Value) -> Result
             None => return Err(unsupported("an interrupt shows no value")),
         },
     };
-    let met = script.met.lock().unwrap_or_else(PoisonError::into_inner);
+    let met = lock(&script.met);
     accepted(json!({"met": *met, "interrupt": interrupt}))
 }
 
@@ -70,7 +71,7 @@ unsafe extern "C" fn answer(
         // SAFETY: `out` is a place for the result, which takes the reference.
         unsafe { out.write(shared.raw) };
     }
-    let mut met = script.met.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut met = lock(&script.met);
     met.push(text);
     0
 }

@@ -1,9 +1,10 @@
 //! An in-process connection: each end reads the bytes that the other one writes.
 
+use crate::lock::{lock, unpoisoned};
 use crate::rpc::transport::RpcStream;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// One end. It closes both directions on drop.
@@ -38,14 +39,9 @@ pub(super) fn open_pipe() -> (PipeEnd, PipeEnd) {
 }
 
 impl OneWay {
-    /// Locks the buffer. A thread that panicked left it consistent.
-    fn lock(&self) -> MutexGuard<'_, PipeBuffer> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Closes one direction: its bytes are still read, followed by the end.
     fn close(&self) {
-        self.lock().is_closed = true;
+        lock(&self.waiting).is_closed = true;
         self.changed.notify_all();
     }
 }
@@ -63,7 +59,7 @@ pub(super) struct PipeWriter(Arc<OneWay>);
 impl PipeWriter {
     /// Writes bytes. Returns false if the other end is gone.
     pub(super) fn write(&self, bytes: &[u8]) -> bool {
-        let mut waiting = self.0.lock();
+        let mut waiting = lock(&self.0.waiting);
         if waiting.is_closed {
             return false;
         }
@@ -82,24 +78,19 @@ impl PipeWriter {
 // end.
 impl Read for PipeEnd {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let limit = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = *lock(&self.limit);
         // Computed once: a wake-up without bytes must not restart the time.
         let deadline = limit.map(|limit| Instant::now() + limit);
-        let mut waiting = self.incoming.lock();
+        let mut waiting = lock(&self.incoming.waiting);
         while waiting.bytes.is_empty() && !waiting.is_closed {
             waiting = match deadline {
-                None => self
-                    .incoming
-                    .changed
-                    .wait(waiting)
-                    .unwrap_or_else(PoisonError::into_inner),
+                None => unpoisoned(self.incoming.changed.wait(waiting)),
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
-                    let waited = self.incoming.changed.wait_timeout(waiting, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
+                    unpoisoned(self.incoming.changed.wait_timeout(waiting, left)).0
                 }
             };
         }
@@ -123,7 +114,7 @@ impl Write for PipeEnd {
 
 impl RpcStream for PipeEnd {
     fn set_limit(&self, limit: Option<Duration>) -> io::Result<()> {
-        *self.limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+        *lock(&self.limit) = limit;
         Ok(())
     }
 }

@@ -1,13 +1,14 @@
 //! Events that a tracker or a proxy reports in `rpc.relay`.
 
 use super::session::patience;
+use crate::lock::lock;
 use crate::rpc::proxy::ProxyEvent;
 use crate::rpc::relay_json as relay;
 use crate::rpc::tracker::TrackerEvent;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,17 +23,14 @@ pub(super) enum Event {
 
 impl Events {
     pub(super) fn note(&self, event: Event) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(event);
+        lock(&self.0).push(event);
     }
 
     /// Waits until `count` events were recorded; `None` if they do not come in time.
     pub(super) fn await_count(&self, count: usize) -> Option<()> {
         let until = Instant::now() + patience();
         // Polls, because events come from a thread of the server, which does not wake a case.
-        while self.0.lock().unwrap_or_else(PoisonError::into_inner).len() < count {
+        while lock(&self.0).len() < count {
             if Instant::now() >= until {
                 return None;
             }
@@ -44,7 +42,7 @@ impl Events {
     /// Returns the events with the names of the peers, sorted, because concurrent events of several peers have no order. Events of unnamed
     /// peers are left out, such as the connection that wakes the listener at the end.
     pub(super) fn forms(&self, names: &BTreeMap<SocketAddr, String>) -> Vec<Value> {
-        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = lock(&self.0);
         let name = |address: &SocketAddr| names.get(address).map_or("", String::as_str);
         let mut forms: Vec<Value> = events
             .iter()

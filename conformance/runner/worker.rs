@@ -11,10 +11,11 @@ use crate::conformance::case::{Case, Suite};
 use crate::conformance::op::Op;
 use crate::conformance::sanitized_text::sanitize;
 use crate::conformance::verdict::{Judgement, Verdict, judge};
+use crate::lock::lock;
 use crate::release::{ParseError, Release, Releases};
 use serde_json::Value;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// The waiting cases, shared by all testees of a run.
@@ -60,17 +61,12 @@ impl<'a> CaseQueue<'a> {
 
     /// Returns the reason why cases were not run.
     pub(super) fn untried(&self) -> Option<String> {
-        self.losses().untried.clone()
+        lock(&self.losses).untried.clone()
     }
 
     /// Removes a testee that takes no more cases; returns whether it was the last one.
     pub(super) fn remove_worker(&self) -> bool {
         self.workers.fetch_sub(1, Ordering::SeqCst) == 1
-    }
-
-    /// Locks the losses. A poisoned lock is accepted, because no panic can leave them inconsistent.
-    fn losses(&self) -> MutexGuard<'_, Losses> {
-        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -137,8 +133,8 @@ pub(super) fn work<'a>(
     // A case is settled when the testee was quiet after it and has answered the next one.
     let mut last: Option<(usize, CaseOutcome<'a>)> = None;
     while !queue.is_empty(takes_turns) {
-        queue.losses().end(run);
-        let goes_on = queue.losses().given_up.is_none();
+        lock(&queue.losses).end(run);
+        let goes_on = lock(&queue.losses).given_up.is_none();
         let waits = || !queue.is_empty(takes_turns) && run.end.get().is_none();
         if goes_on && let Err(why) = adapter.ready(&waits) {
             if !waits() {
@@ -149,7 +145,7 @@ pub(super) fn work<'a>(
                 break;
             }
             // No other worker is left, so the waiting cases are not run, and state the reason.
-            let mut losses = queue.losses();
+            let mut losses = lock(&queue.losses);
             losses.given_up = Some(Verdict::Skipped(format!("not tried: {why}")));
             losses.untried = Some(format!("no testee is left: {why}"));
         }
@@ -168,7 +164,7 @@ pub(super) fn work<'a>(
             (None, _) => {}
         }
         let start = Instant::now();
-        let given_up = queue.losses().given_up.clone();
+        let given_up = lock(&queue.losses).given_up.clone();
         let (judgement, note, answer) = match given_up {
             Some(verdict) => (Judgement::without_parts(verdict), None, None),
             None => {
@@ -181,13 +177,13 @@ pub(super) fn work<'a>(
             .filter(|_| is_loss(&judgement.verdict))
         {
             Some(verdict) => {
-                queue.losses().end(run);
+                lock(&queue.losses).end(run);
                 (Judgement::without_parts(verdict), None)
             }
             None => (judgement, note),
         };
         stated.add(judgement.stated);
-        queue.losses().count(case, &judgement.verdict, run);
+        lock(&queue.losses).count(case, &judgement.verdict, run);
         let failed = matches!(judgement.verdict, Verdict::Fail(_));
         let stderr = if failed { adapter.stderr() } else { None };
         let outcome = CaseOutcome {

@@ -1,31 +1,28 @@
 //! Custom data types of the current case.
 
+use crate::lock::lock;
 use serde_json::Value;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 static TYPES: Mutex<Vec<(String, i64)>> = Mutex::new(Vec::new());
-
-fn types() -> MutexGuard<'static, Vec<(String, i64)>> {
-    TYPES.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Replaces the custom types by those in an object of names and codes.
 pub(crate) fn keep(forms: &Value) {
     let pairs = forms.as_object().into_iter().flatten();
     let pairs = pairs.filter_map(|(name, code)| Some((name.clone(), code.as_i64()?)));
-    *types() = pairs.collect();
+    *lock(&TYPES) = pairs.collect();
 }
 
 /// Returns the code of a name.
 pub(crate) fn code_of(name: &str) -> Option<i64> {
-    let types = types();
+    let types = lock(&TYPES);
     let found = types.iter().find(|(known, _)| known == name);
     found.map(|(_, code)| *code)
 }
 
 /// Returns the name of a code.
 pub(crate) fn name_of(code: i64) -> Option<String> {
-    let types = types();
+    let types = lock(&TYPES);
     let found = types.iter().find(|(_, known)| *known == code);
     found.map(|(name, _)| name.clone())
 }

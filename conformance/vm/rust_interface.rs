@@ -4,13 +4,14 @@ use crate::conformance::device::counting_device::{self, UsageCount};
 use crate::device::Device;
 use crate::device::timer::Evaluator;
 use crate::function::{Error, Function};
+use crate::lock::lock;
 use crate::module::Module;
 use crate::object::sequence_of;
 use crate::release::Layout;
 use crate::value::{Any, AnyView, cast};
 use crate::vm::{LoadedExecutable, ObservedCall, VirtualMachine};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Returns the function of this name, which takes an executable and returns JSON text. A call is a name and its arguments.
 ///
@@ -117,15 +118,13 @@ fn observed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
             step.callee,
             step.args.len()
         ]);
-        note.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(entry);
+        lock(&note).push(entry);
     })));
     call(&machine, args)?;
     // Calls once more without an observer. A call that is still observed would appear in the answer.
     machine.observe(None);
     call(&machine, args)?;
-    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = lock(&seen);
     Ok(seen.iter().cloned().collect())
 }
 

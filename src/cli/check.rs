@@ -18,6 +18,10 @@ use tvmspec::conformance::runner::{Report, Run, RunEvent, run_observed, run_para
 use tvmspec::conformance::{CHAPTERS, chapter};
 use tvmspec::release::Release;
 
+/// Test an implementation against the rules: this one, or any that speaks the exec protocol
+///
+/// Ctrl-C, SIGTERM and SIGHUP end the run. The report then covers the answered cases, marks the others as skipped, and names the
+/// signal as a problem. The exit code is 1. Another signal at least a second later ends the program without a report.
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
     /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..][#TARGET], legacy:LIB[,LIB..][@RELEASE][#TARGET],

@@ -12,7 +12,8 @@
 //!
 //! Text from a file is escaped before it reaches a terminal, because the file may be hostile.
 //!
-//! Feature `check` builds only `check`, `rule` and `testee`, for users who only want to test an implementation.
+//! Feature `check` builds only `check`, `rule` and `testee`, for users who only want to test an implementation. Module `full` has all other
+//! commands, and the code that only they use.
 //!
 //! Exit codes: 0 good, 1 violations or failed cases, 2 usage or I/O. A closed pipe ends the program quietly.
 
@@ -21,126 +22,25 @@
     allow(dead_code, reason = "`check` uses a part of what the commands share")
 )]
 
-#[cfg(feature = "cli")]
-mod address;
-#[cfg(feature = "cli")]
-mod array;
-#[cfg(feature = "cli")]
-mod array_text;
-#[cfg(feature = "cli")]
-mod call;
-#[cfg(feature = "cli")]
-mod call_tensor;
 mod check;
 mod closed_stdout;
 mod color;
-#[cfg(feature = "cli")]
-mod completions;
-#[cfg(feature = "cli")]
-mod convert;
-#[cfg(feature = "cli")]
-mod convert_params;
-#[cfg(feature = "cli")]
-mod device_argument;
-#[cfg(feature = "cli")]
-mod device_mirror;
-#[cfg(feature = "cli")]
-mod devices;
-#[cfg(feature = "cli")]
-mod diagnostic;
 mod directory;
 #[cfg(feature = "cli")]
-mod dump;
-#[cfg(feature = "cli")]
-mod explain;
-#[cfg(feature = "cli")]
-mod extract;
-#[cfg(feature = "cli")]
-mod hexdump;
-#[cfg(feature = "cli")]
-mod host_array;
-#[cfg(feature = "cli")]
-mod html;
-#[cfg(feature = "cli")]
-mod input;
-#[cfg(feature = "cli")]
-mod inspect;
-#[cfg(feature = "cli")]
-mod interrupt;
-#[cfg(feature = "cli")]
-mod interruptible;
-#[cfg(feature = "cli")]
-mod library;
-#[cfg(feature = "cli")]
-mod man;
-#[cfg(feature = "cli")]
-mod manifest;
-#[cfg(feature = "cli")]
-mod mapped_file;
-#[cfg(feature = "cli")]
-mod multiple_files;
-#[cfg(feature = "cli")]
-mod npy;
+#[path = "full.rs"]
+mod full;
 mod output;
 mod output_folder;
-#[cfg(feature = "cli")]
-mod pack;
-#[cfg(feature = "cli")]
-mod package;
-#[cfg(feature = "cli")]
-mod proxy;
-#[cfg(feature = "cli")]
-mod replace_blob;
-#[cfg(feature = "cli")]
-mod report;
-#[cfg(feature = "cli")]
-mod rpc_decode;
 mod rule;
-#[cfg(feature = "cli")]
-mod run;
-#[cfg(all(unix, feature = "cli"))]
-mod serve;
-#[cfg(all(unix, feature = "cli"))]
-mod serve_directory;
-#[cfg(all(unix, feature = "cli"))]
-mod serve_lobby;
-#[cfg(all(unix, feature = "cli"))]
-mod serve_memory;
-#[cfg(all(unix, feature = "cli"))]
-mod serve_peer;
-#[cfg(all(unix, feature = "cli"))]
-mod serve_running;
-#[cfg(all(unix, feature = "cli"))]
-mod serve_session;
-#[cfg(all(unix, feature = "cli"))]
-mod serve_tracker;
-#[cfg(all(unix, feature = "cli"))]
-mod session_log;
-#[cfg(feature = "cli")]
-mod small_float;
 mod table;
-#[cfg(feature = "cli")]
-mod target;
-#[cfg(feature = "cli")]
-mod target_remedy;
 mod testee;
-#[cfg(feature = "cli")]
-mod tracker;
-#[cfg(feature = "cli")]
-mod tracker_query;
-#[cfg(feature = "cli")]
-mod unpack;
-#[cfg(feature = "cli")]
-mod verdict;
-#[cfg(feature = "cli")]
-mod verify;
 
 #[cfg(feature = "cli")]
-pub use input::Input;
+use full::Command;
 #[cfg(feature = "cli")]
-pub use report::{ReportKind, ReportOptions, json_text, report, rules, with_library};
+pub use full::{Input, ReportKind, ReportOptions, json_text, report, rules, with_library};
 
-use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
@@ -168,148 +68,27 @@ struct CommandLine {
     color: ColorChoice,
 }
 
-// In the order of the help: looking into files, writing them, running them, judging implementations, help.
-// The size does not matter for a value that exists once.
-#[cfg_attr(not(feature = "cli"), allow(clippy::large_enum_variant))]
-#[derive(Subcommand)]
+#[cfg(not(feature = "cli"))]
+#[derive(clap::Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "one value exists")]
 enum Command {
-    /// Show the content of a file: layout, modules, import tree, functions, payloads; nothing is executed
-    ///
-    /// If a rule is broken, shows everything before the fault, then the rule.
-    ///
-    /// Exit code 0: no rule is broken. This includes programs and libraries without any content of TVM. 1: a rule is broken, in the file
-    /// or in its container. 2: the file cannot be read completely: it is unreadable, has no form that TVM writes, or has a module of an
-    /// unknown kind. With several files, all are shown, and the largest exit code counts.
-    #[cfg(feature = "cli")]
-    Inspect(inspect::InspectArgs),
-    /// Show why each release loads a file, or why it does not
-    ///
-    /// Shows for every release whether it reads the file, the needs of the file, and where loading fails without an error.
-    ///
-    /// Of a broken file, only the parts that the loader of each release reads are judged. Of an ELF file or another image, these are the
-    /// machine, the needed libraries, the symbols and the library binary, but not other headers and tables. If the result is not known,
-    /// prints "unknown".
-    ///
-    /// Exit code 0: the file is explained, even if it is broken or has no content of TVM. 2: the file cannot be read, has no form that TVM
-    /// loads, or has a module of an unknown kind without --grammar. With --release, 0 means that this release loads the file on this
-    /// machine, or with --elsewhere on the machine that it is for. 1 means that it does not, that something is missing, or that the result
-    /// is not known.
-    #[cfg(feature = "cli")]
-    Explain(explain::ExplainArgs),
-    /// Report every broken rule and every tolerated oddity
-    ///
-    /// Exit code 0: no rule is broken. 1: a rule is broken, in the file or in its container, or there is a finding and --strict is set. 2:
-    /// the file cannot be read, a module has an unknown kind without --grammar, or no rule applies to the file, for example because it is
-    /// a program or only a runtime. With several files, all are checked, and the largest exit code counts.
-    #[cfg(feature = "cli")]
-    Verify(verify::VerifyArgs),
-    /// Show every byte with its field and rule
-    ///
-    /// Offsets count from the start of the library binary. Bytes that no field covers, because they follow a broken rule, are called
-    /// unread. If a file has more fields than fit into the memory limit, the dump ends with the offset at which to continue. Compiled code
-    /// without a library binary has no fields, so that its dump is empty.
-    ///
-    /// Exit code 0: no rule is broken. 1: a rule is broken; if it is one of the container, no field is shown. 2: the file cannot be read,
-    /// or has no fields, for example because it is a program or JSON.
-    #[cfg(feature = "cli")]
-    Dump(dump::DumpArgs),
-    /// Write the code or payload of one module: PTX, source, SPIR-V, ...
-    ///
-    /// Without an option, writes the code: PTX, OpenCL or Metal source, SPIR-V, an object file. A module with several kernels needs a
-    /// folder (-o DIR/) or --kernel.
-    #[cfg(feature = "cli")]
-    Extract(extract::ExtractArgs),
-    /// Build a library binary from a list of modules, as .bin, .c, .o, .so or .tar
-    #[cfg(feature = "cli")]
-    Pack(pack::PackArgs),
-    /// Split a library binary into a manifest and payloads, from which `pack` rebuilds it
-    ///
-    /// The folder gets `manifest.json` and a file for each payload. `tvmspec pack DIR/manifest.json` writes the same bytes again.
-    ///
-    /// Bytes that no reader checks (`tvmspec verify` reports them) are left out, with a warning. A folder with the manifest of another
-    /// library is rejected.
-    #[cfg(feature = "cli")]
-    Unpack(unpack::UnpackArgs),
-    /// Rewrite a library binary in another layout or file format
-    ///
-    /// The input is any container. Its host code is neither changed nor copied; pass its object files with --with.
-    ///
-    /// The index of a tensor cache, or its folder, becomes a parameter file. A parameter file becomes a tensor cache with shards of 32 MiB
-    /// (-o DIR/tensor-cache.json).
-    ///
-    /// Fails with the reason if the layout cannot hold the content, or if the release of --release does not load the result. Bytes that no
-    /// reader checks are left out, with a warning.
-    #[cfg(feature = "cli")]
-    Convert(convert::ConvertArgs),
-    /// Call a function of a compiled library of any release
-    ///
-    /// The library is code and runs with your rights. Call only libraries that you trust, and examine others with `inspect`.
-    #[cfg(feature = "cli")]
-    Call(call::CallArgs),
-    /// Run a model: a graph or Relax VM library, or graph, parameters and kernels
-    ///
-    /// The library is code and runs with your rights. Run only libraries that you trust, and examine others with `inspect`.
-    #[cfg(feature = "cli")]
-    Run(run::RunArgs),
-    /// Show the devices of this machine with every attribute
-    ///
-    /// Exit code 0, even if there is no device.
-    #[cfg(feature = "cli")]
-    Devices(devices::DevicesArgs),
-    /// Test an implementation against the rules: this one, or any that speaks the exec protocol
-    ///
-    /// Ctrl-C, SIGTERM and SIGHUP end the run. The report then covers the answered cases, marks the others as skipped, and names the
-    /// signal as a problem. The exit code is 1. Another signal at least a second later ends the program without a report.
     Check(check::CheckArgs),
-    /// Serve RPC clients of all releases, each in a separate process
-    ///
-    /// Any client that reaches the port has all rights that the options grant. Without --allow-load, a client can use its own files, its
-    /// memory and the functions that every server has. With it, a client can do everything that this user may do.
-    ///
-    /// The first line of stdout is `serving on HOST:PORT`, printed after the tracker has the server. The start and the end of each session
-    /// are logged on stderr. Ctrl-C waits for running sessions, and a second one ends them. SIGTERM and SIGHUP end them after a second.
-    #[cfg(all(unix, feature = "cli"))]
-    Serve(serve::ServeArgs),
-    /// Serve one session; `serve` starts this command itself
-    #[cfg(all(unix, feature = "cli"))]
-    #[command(hide = true)]
-    ServeSession(serve_session::ServeSessionArgs),
-    /// Run or query a tracker, which assigns RPC servers to clients by key
-    ///
-    /// Prints one line for each event. Ctrl-C and SIGTERM end the tracker. With --query, asks a running tracker, and returns exit code 2
-    /// if there is no tracker at the address.
-    #[cfg(feature = "cli")]
-    Tracker(tracker::TrackerArgs),
-    /// Connect RPC servers and clients that cannot reach each other, and record their traffic
-    ///
-    /// Pairs servers and clients with the same key. With --to, forwards every connection to that one server. Ctrl-C accepts no further
-    /// connections and waits for the running sessions, and a second one ends them. SIGTERM and SIGHUP end them after a second.
-    #[cfg(feature = "cli")]
-    Proxy(proxy::ProxyArgs),
-    /// Show the messages that client and server of an RPC session sent
-    ///
-    /// The bytes do not state the release that wrote them (RPC-23). The newest form of the protocol that both sides follow is used. For
-    /// each other form, the first broken rule is shown. Exit code 1 if a rule is broken.
-    #[cfg(feature = "cli")]
-    RpcDecode(rpc_decode::RpcDecodeArgs),
-    /// Show the target that a text describes, and how each release reads it
-    ///
-    /// Exit code 1 if the release of --release rejects the text, or without that option if every release does.
-    #[cfg(feature = "cli")]
-    Target(target::TargetArgs),
-    /// Show a rule: its text, evidence, code, cases, files and known failures
     Rule(rule::RuleArgs),
-    /// Write a completion script for a shell
-    #[cfg(feature = "cli")]
-    Completions(completions::CompletionsArgs),
-    /// Write the manual pages
-    #[cfg(feature = "cli")]
-    Man(man::ManArgs),
-    /// Serve the exec protocol on stdin and stdout, for this implementation
     Testee(testee::TesteeArgs),
-    /// Serve an implementation to `check`, which starts this command itself
     #[command(hide = true)]
     Worker(testee::WorkerArgs),
+}
+
+#[cfg(not(feature = "cli"))]
+impl Command {
+    fn run(self, _: &[OsString]) -> Result<Exit, CliError> {
+        match self {
+            Command::Check(args) => check::run(args),
+            Command::Rule(args) => rule::run(args),
+            Command::Testee(args) => testee::run(args),
+            Command::Worker(args) => testee::run_worker(args),
+        }
+    }
 }
 
 /// The result of a subcommand that could do its work.
@@ -437,50 +216,7 @@ fn execute(words: Vec<OsString>) -> Result<Exit, CliError> {
         Err(usage) => return print_usage(&usage),
     };
     color::choose(line.color);
-    match line.command {
-        #[cfg(feature = "cli")]
-        Command::Inspect(args) => inspect::run(args),
-        #[cfg(feature = "cli")]
-        Command::Explain(args) => explain::run(args),
-        #[cfg(feature = "cli")]
-        Command::Verify(args) => verify::run(args),
-        #[cfg(feature = "cli")]
-        Command::Dump(args) => dump::run(args),
-        #[cfg(feature = "cli")]
-        Command::Extract(args) => extract::run(args),
-        #[cfg(feature = "cli")]
-        Command::Pack(args) => pack::run(args),
-        #[cfg(feature = "cli")]
-        Command::Unpack(args) => unpack::run(args),
-        #[cfg(feature = "cli")]
-        Command::Convert(args) => convert::run(args),
-        #[cfg(feature = "cli")]
-        Command::Call(args) => call::run(args, &words),
-        #[cfg(feature = "cli")]
-        Command::Run(args) => run::run(args),
-        #[cfg(feature = "cli")]
-        Command::Devices(args) => devices::run(args),
-        Command::Check(args) => check::run(args),
-        #[cfg(all(unix, feature = "cli"))]
-        Command::Serve(args) => serve::run(args),
-        #[cfg(all(unix, feature = "cli"))]
-        Command::ServeSession(args) => serve_session::run(args),
-        #[cfg(feature = "cli")]
-        Command::RpcDecode(args) => rpc_decode::run(args),
-        #[cfg(feature = "cli")]
-        Command::Target(args) => target::run(args),
-        #[cfg(feature = "cli")]
-        Command::Proxy(args) => proxy::run(args),
-        #[cfg(feature = "cli")]
-        Command::Tracker(args) => tracker::run(args),
-        Command::Rule(args) => rule::run(args),
-        #[cfg(feature = "cli")]
-        Command::Completions(args) => completions::run(args),
-        #[cfg(feature = "cli")]
-        Command::Man(args) => man::run(args),
-        Command::Testee(args) => testee::run(args),
-        Command::Worker(args) => testee::run_worker(args),
-    }
+    line.command.run(&words)
 }
 
 /// Prints the error of the command line, or the requested help.

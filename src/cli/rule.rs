@@ -16,6 +16,7 @@ use tvmspec::spec::{self, Evidence, RuleText, without_links};
 // Compiled in, like the rules and the cases, so that the command works without the repository.
 const ERAS: &str = include_str!("../../golden/eras/rules.json");
 
+/// Show a rule: its text, evidence, code, cases, files and known failures
 #[derive(clap::Args)]
 pub(crate) struct RuleArgs {
     /// Rule ids, in which * stands for any text: BLOB-07, 'TREE-*'

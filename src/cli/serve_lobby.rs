@@ -2,10 +2,11 @@
 //! hellos. Neither step needs a process, and nobody waits for a peer that writes nothing.
 
 use super::output;
+use crate::lock::{lock, unpoisoned};
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use tvmspec::release::Release;
 use tvmspec::rpc::handshake::{Handshake, Handshakes};
 use tvmspec::rpc::{Hello, HelloAnswer, threads};
@@ -79,7 +80,7 @@ impl Lobby {
 
     /// Waits for a client, and returns the one that has waited longest.
     pub(super) fn next(&self) -> WaitingClient {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         loop {
             if let Some(client) = waiting.pop_front() {
                 self.changed.notify_all();
@@ -90,28 +91,22 @@ impl Lobby {
     }
 
     fn push(&self, client: WaitingClient) {
-        self.waiting().push_back(client);
+        lock(&self.waiting).push_back(client);
         self.changed.notify_all();
     }
 
     fn await_room(&self) {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         while waiting.len() >= MOST {
             waiting = self.wait(waiting);
         }
-    }
-
-    /// Locks the queue. A thread that panicked has left it consistent.
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingClient>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wait<'a>(
         &self,
         waiting: MutexGuard<'a, VecDeque<WaitingClient>>,
     ) -> MutexGuard<'a, VecDeque<WaitingClient>> {
-        let woken = self.changed.wait(waiting);
-        woken.unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.changed.wait(waiting))
     }
 }
 

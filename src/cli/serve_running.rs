@@ -3,6 +3,7 @@
 use super::interrupt::{GRACE, signals};
 use super::output;
 use super::serve_directory::ServerDirectory;
+use crate::lock::{lock, unpoisoned};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid,
     waitpid,
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::Builder;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -45,26 +46,14 @@ impl RunningSessions {
         })
     }
 
-    /// Locks the state. A thread that panicked has left it consistent.
-    fn lock(&self) -> MutexGuard<'_, RunningSessionsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Creates a directory for the files of a session, which only this user can read.
     pub(super) fn session_directory(&self) -> io::Result<TempDir> {
-        self.directory().session()
-    }
-
-    /// Locks the directory of their files. A thread that panicked has left it consistent.
-    fn directory(&self) -> MutexGuard<'_, ServerDirectory> {
-        self.directory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.directory).session()
     }
 
     /// Waits until there are fewer than `most` sessions.
     pub(super) fn await_slot(&self, most: usize) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while state.count >= most {
             state = self.wait(state);
         }
@@ -72,7 +61,7 @@ impl RunningSessions {
 
     /// Waits until the server drains and the last session has ended.
     fn await_last(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while !state.is_draining || state.count > 0 {
             state = self.wait(state);
         }
@@ -82,28 +71,27 @@ impl RunningSessions {
         &self,
         state: MutexGuard<'a, RunningSessionsState>,
     ) -> MutexGuard<'a, RunningSessionsState> {
-        let woken = self.changed.wait(state);
-        woken.unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.changed.wait(state))
     }
 
     /// Returns the number of sessions.
     pub(super) fn count(&self) -> usize {
-        self.lock().count
+        lock(&self.state).count
     }
 
     /// Waits until a session begins or ends, or a signal arrives, but not longer than `most`.
     pub(super) fn pause(&self, most: Duration) {
-        drop(self.changed.wait_timeout(self.lock(), most));
+        drop(self.changed.wait_timeout(lock(&self.state), most));
     }
 
     /// Returns whether no further session begins.
     pub(super) fn is_draining(&self) -> bool {
-        self.lock().is_draining
+        lock(&self.state).is_draining
     }
 
     /// Starts a process in a new process group.
     pub(super) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         // Under the lock, so that a signal reaches every process, and no process starts after it.
         if state.is_draining {
             return Err(io::Error::other("the server ends"));
@@ -125,7 +113,7 @@ impl RunningSessions {
             ) {}
         }
         // Before the process is reaped. Afterwards its id may belong to another process, which a second signal would kill.
-        self.lock().leaders.remove(&child.id());
+        lock(&self.state).leaders.remove(&child.id());
         kill_group(child.id());
         let status = child.wait();
         self.end_orphans();
@@ -139,7 +127,7 @@ impl RunningSessions {
         // because code that starts processes fast enough would keep this thread for ever.
         for _ in 0..100 {
             // Under the lock, so that every session that was started is among the leaders.
-            let state = self.lock();
+            let state = lock(&self.state);
             let orphans = own_children();
             let orphans = orphans.filter(|number| !state.leaders.contains(number));
             let orphans: Vec<Pid> = orphans.filter_map(pid).collect();
@@ -156,7 +144,7 @@ impl RunningSessions {
     }
 
     pub(super) fn free_slot(&self) {
-        self.lock().count -= 1;
+        lock(&self.state).count -= 1;
         self.changed.notify_all();
     }
 }
@@ -200,12 +188,12 @@ pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
     // Created before any signal, because later the system may not be able to create a thread.
     Builder::new().spawn(move || {
         own.await_last();
-        own.directory().remove();
+        lock(&own.directory).remove();
         std::process::exit(0);
     })?;
     Builder::new().spawn(move || {
         for signal in signals.forever() {
-            let mut state = running.lock();
+            let mut state = lock(&running.state);
             let is_second = std::mem::replace(&mut state.is_draining, true);
             let left = state.count;
             drop(state);
@@ -221,7 +209,11 @@ pub(super) fn drain_at_signal(running: Arc<RunningSessions>) -> io::Result<()> {
             if !is_second {
                 std::thread::sleep(GRACE);
             }
-            running.lock().leaders.iter().copied().for_each(kill_group);
+            lock(&running.state)
+                .leaders
+                .iter()
+                .copied()
+                .for_each(kill_group);
         }
     })?;
     Ok(())

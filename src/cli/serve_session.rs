@@ -4,10 +4,11 @@ use super::serve_lobby::write_answer;
 use super::serve_memory::{bound_memory, default_memory, prefer_for_oom_kill};
 use super::serve_peer::{await_departure, keep_alive};
 use super::{CliError, Exit, output};
+use crate::lock::lock;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tvmspec::release::Release;
 use tvmspec::rpc::server::{ServerOptions, SessionReport, SessionWatch, serve_paired};
@@ -192,7 +193,7 @@ pub(crate) fn run(args: ServeSessionArgs) -> Result<Exit, CliError> {
     let is_written = Arc::new(Mutex::new(false));
     // Only one line, because two causes may end the session at the same time.
     let line = move |report: &str| {
-        let mut is_written = is_written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_written = lock(&is_written);
         if !std::mem::replace(&mut *is_written, true) {
             let time = duration_text(began.elapsed());
             output::note(format_args!(

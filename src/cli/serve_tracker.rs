@@ -3,12 +3,13 @@
 
 use super::output;
 use super::serve_running::RunningSessions;
+use crate::lock::lock;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tvmspec::function::Error;
 use tvmspec::rpc::tracker::TrackerClient;
@@ -32,12 +33,12 @@ pub(super) struct MatchKeys {
 impl MatchKeys {
     /// Returns whether the key is one of the newest. A client with any other key wants another server.
     pub(super) fn contains(&self, key: &str) -> bool {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = lock(&self.keys);
         keys.iter().any(|own| own == key)
     }
 
     fn push(&self, key: String) {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = lock(&self.keys);
         keys.push_back(key);
         if keys.len() > REMEMBERED {
             keys.pop_front();

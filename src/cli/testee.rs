@@ -7,6 +7,7 @@ use tvmspec::conformance::adapter::{
     Testee, builtin::BuiltinTestee, family, liar::Liar, protocol, worker,
 };
 
+/// Serve the exec protocol on stdin and stdout, for this implementation
 #[derive(clap::Args)]
 pub(crate) struct TesteeArgs {
     /// Give wrong answers of this kind, to test the suite itself
@@ -14,6 +15,7 @@ pub(crate) struct TesteeArgs {
     liar: Option<Liar>,
 }
 
+/// Serve an implementation to `check`, which starts this command itself
 #[derive(clap::Args)]
 pub(crate) struct WorkerArgs {
     /// The implementation, as for `check --impl`

@@ -1,6 +1,6 @@
 //! Every byte of a file with its field and its rule (`spec/schema/dump.json`).
 
-use super::{Reading, Unit, violation};
+use super::{NotExaminable, Reading, Subject, Unit, violation};
 use crate::blob::container::FileForm;
 use crate::rule::Violation;
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
@@ -25,8 +25,35 @@ pub struct Dump<'a> {
     broken: Cell<bool>,
 }
 
+impl Subject<'_> {
+    /// Lists every byte with its field and its rule. The fields are read while the result is serialized.
+    ///
+    /// # Errors
+    ///
+    /// Fails if nothing in the file has fields. Compiled code without a library binary is an empty list.
+    pub fn dump(&self) -> Result<Dump<'_>, NotExaminable> {
+        self.dump_from(0)
+    }
+
+    /// Like [`Subject::dump`], for the fields that end after offset `from`.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Subject::dump`].
+    pub fn dump_from(&self, from: u64) -> Result<Dump<'_>, NotExaminable> {
+        if let Some(broken) = &self.broken {
+            return Ok(of_broken(self.name, self.bytes, broken));
+        }
+        let units = self.units();
+        if units.is_empty() && !self.is_compiled() {
+            return Err(self.not_examinable());
+        }
+        Ok(of_units(units, from))
+    }
+}
+
 /// Creates a dump of the fields of `units` that end after offset `from`.
-pub(super) fn of_units(units: Vec<Unit<'_>>, from: u64) -> Dump<'_> {
+fn of_units(units: Vec<Unit<'_>>, from: u64) -> Dump<'_> {
     Dump {
         units,
         broken_container: None,
@@ -36,7 +63,7 @@ pub(super) fn of_units(units: Vec<Unit<'_>>, from: u64) -> Dump<'_> {
 }
 
 /// Creates the dump of a file whose container is broken: one element without fields, because nothing in it was read.
-pub(super) fn of_broken(name: &str, bytes: &[u8], broken: &Violation) -> Dump<'static> {
+fn of_broken(name: &str, bytes: &[u8], broken: &Violation) -> Dump<'static> {
     let element = json!({
         "name": name,
         "format": FileForm::detect(bytes).title(),

@@ -42,7 +42,6 @@ mod objects;
 pub mod runtime;
 mod shards;
 mod subject;
-mod subject_methods;
 mod unit;
 pub mod unpack;
 pub mod verify;

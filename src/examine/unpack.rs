@@ -16,12 +16,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use super::Subject;
 use super::manifest::{Manifest, NotPackable};
-use crate::blob::{Blob, LIBRARY, LibraryModule};
+use crate::blob::{BLOB_75, Blob, LIBRARY, LibraryModule};
 use crate::file_name::FileNames;
 use crate::import_tree::ImportTree;
 use crate::release::Layout;
-use crate::rule::Violation;
+use crate::rule::{Kind, Violation};
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -109,6 +110,40 @@ impl Serialize for TreeForm<'_, '_> {
         map.serialize_entry("indptr", &self.0.indptr().to_vec())?;
         map.serialize_entry("indices", &self.0.indices().to_vec())?;
         map.end()
+    }
+}
+
+impl Subject<'_> {
+    /// Takes library binary number `index` of the file apart, into a manifest and payloads.
+    ///
+    /// ```
+    /// use tvmspec::examine::Subject;
+    ///
+    /// let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+    /// let parts = Subject::open("tree3-0.8.so", &file, None)?.unpack(0)?;
+    /// let names: Vec<&str> = parts.files().map(|(name, _)| name).collect();
+    /// assert_eq!(names, ["1.metal", "2.opencl"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns the rule that the container or the library binary breaks. Returns BLOB-75, kind missing, if there is no library binary
+    /// with this number. Other errors are those of [`unpack()`].
+    pub fn unpack(&self, index: usize) -> Result<UnpackedLibrary<'static>, Violation> {
+        if let Some(broken) = &self.broken {
+            return Err(broken.clone());
+        }
+        let units = self.units();
+        let mut libraries = units.iter().filter_map(|unit| unit.library());
+        let Some(library) = libraries.nth(index) else {
+            let message = format!("there is no library binary {index} in {}", self.name);
+            return Err(BLOB_75.rejected(Kind::Missing, message));
+        };
+        match library.broken {
+            Some(broken) => Err(broken),
+            None => unpack(library.blob.into_owned()),
+        }
     }
 }
 

@@ -57,54 +57,67 @@ pub struct CheckedRun<'a> {
     pub unread: &'a [Violation],
 }
 
-/// Checks a file against every rule about its bytes. `each` is called for every run of bytes in turn; the run is dropped after the
-/// call.
-///
-/// # Errors
-///
-/// Fails if nothing in the file has rules: TVM did not write it, or it is a runtime without compiled code.
-pub(super) fn verify(
-    subject: &Subject<'_>,
-    mut each: impl FnMut(&CheckedRun<'_>),
-) -> Result<Verification, NotExaminable> {
-    let units = subject.units();
-    // JSON is not a unit: its offsets are those of values, and it has no fields.
-    let json = subject.json();
-    let host_only = units.is_empty() && json.is_none();
-    // MOD-01: compiled code without a library binary is valid and has nothing to verify. Any other file without rules is a mistake of
-    // the caller.
-    if host_only && !subject.is_compiled() {
-        return Err(subject.not_examinable());
+impl Subject<'_> {
+    /// Checks the file against every rule about its bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if nothing in the file has rules: TVM did not write it, or it is a runtime without compiled code.
+    pub fn verify(&self) -> Result<Verification, NotExaminable> {
+        self.verify_each(|_| {})
     }
-    let mut all = Verification {
-        host_only,
-        ..Verification::new(subject.name)
-    };
-    // The container was checked when the file was opened. Only its oddities are left to report, and they come first.
-    let container = Reading::from_container(&subject.file.findings);
-    for reading in std::iter::once(container).chain(json) {
-        all.add(subject.name, subject.bytes, reading, &mut each);
-    }
-    for shard in &subject.shards {
-        let place = format!("{}, shard {}", subject.name, shard.path);
-        all.add(&place, &[], shard.reading.clone(), &mut each);
-    }
-    for unit in &units {
-        // Fields take many times the memory of the bytes, and most files are valid. Fields are recorded by a second reading, only if
-        // there is a fault or an oddity to locate.
-        let mut reading = unit.judge();
-        if reading.broken.is_some() || !reading.findings.is_empty() {
-            reading = unit.trace();
+
+    /// Like [`Subject::verify`], and calls `each` for every run of bytes in turn. The run is dropped after the call.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Subject::verify`].
+    pub fn verify_each(
+        &self,
+        mut each: impl FnMut(&CheckedRun<'_>),
+    ) -> Result<Verification, NotExaminable> {
+        if let Some(broken) = &self.broken {
+            return Ok(of_broken(self.name, self.bytes, broken.clone(), each));
         }
-        all.add(&unit.name, &unit.bytes, reading, &mut each);
+        let units = self.units();
+        // JSON is not a unit: its offsets are those of values, and it has no fields.
+        let json = self.json();
+        let host_only = units.is_empty() && json.is_none();
+        // MOD-01: compiled code without a library binary is valid and has nothing to verify. Any other file without rules is a mistake of
+        // the caller.
+        if host_only && !self.is_compiled() {
+            return Err(self.not_examinable());
+        }
+        let mut all = Verification {
+            host_only,
+            ..Verification::new(self.name)
+        };
+        // The container was checked when the file was opened. Only its oddities are left to report, and they come first.
+        let container = Reading::from_container(&self.file.findings);
+        for reading in std::iter::once(container).chain(json) {
+            all.add(self.name, self.bytes, reading, &mut each);
+        }
+        for shard in &self.shards {
+            let place = format!("{}, shard {}", self.name, shard.path);
+            all.add(&place, &[], shard.reading.clone(), &mut each);
+        }
+        for unit in &units {
+            // Fields take many times the memory of the bytes, and most files are valid. Fields are recorded by a second reading, only if
+            // there is a fault or an oddity to locate.
+            let mut reading = unit.judge();
+            if reading.broken.is_some() || !reading.findings.is_empty() {
+                reading = unit.trace();
+            }
+            all.add(&unit.name, &unit.bytes, reading, &mut each);
+        }
+        Ok(all)
     }
-    Ok(all)
 }
 
 /// Creates the verification of a file whose container is broken.
 ///
 /// It has one violation, without a field, because nothing in the container was read.
-pub(super) fn broken(
+fn of_broken(
     name: &str,
     bytes: &[u8],
     broken: Violation,

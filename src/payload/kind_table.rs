@@ -42,6 +42,30 @@ const STORED: &[(Releases, u8)] = &[(Releases::from(12), 1)];
 // MOD-15, PAY-30: up to 0.13, host code was only linked into the library, so it was not serializable.
 const OBJECT_CODE: &[(Releases, u8)] = &[(range(12, 13), 4), (Releases::from(14), 5)];
 
+/// Mask of a kind that is runnable and serializable, in those of `releases` that have masks.
+const fn runnable(releases: Releases) -> (Releases, u8) {
+    // MOD-15: modules have property masks since 0.12. The mask of a newer kind begins with the kind.
+    let since = if releases.since.minor() < 12 {
+        Release::of(12)
+    } else {
+        releases.since
+    };
+    (Releases { since, ..releases }, 3)
+}
+
+/// Creates the row of a JSON runtime (PAY-45). These rows differ only in name and releases, in which the kind is written and loaded.
+macro_rules! json_runtime {
+    ($kind:literal, $form:literal, $releases:expr) => {
+        row(
+            $kind,
+            "a subgraph for a vendor library",
+            &[PayloadForm::new($form, $releases, vendor::JSON_RUNTIME)],
+            &[$releases],
+            &[runnable($releases)],
+        )
+    };
+}
+
 /// Every kind, by family: device code, host code, executors, VMs, StackVM, vendors. [`kind_info`] finds a row by its name.
 pub(super) const KINDS: &[KindInfo] = &[
     row(
@@ -245,67 +269,26 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[],
         &[(range(12, 19), 0)],
     ),
-    json_runtime("dnnl_json", vendor::JSON_7, &[Releases::from(7)], RUNNABLE),
-    json_runtime(
-        // PAY-99: loader and mask end with the kind, in 0.23.
-        "arm_compute_lib",
-        vendor::JSON_7_23,
-        &[range(7, 23)],
-        &[(range(12, 23), 3)],
-    ),
-    json_runtime("tensorrt", vendor::JSON_8, &[Releases::from(8)], RUNNABLE),
-    json_runtime(
-        "bnns_json",
-        vendor::JSON_8_23,
-        &[range(8, 23)],
-        &[(range(12, 23), 3)],
-    ),
+    json_runtime!("dnnl_json", "0.7", Releases::from(7)),
+    // PAY-99: loader and mask end with the kind, in 0.23.
+    json_runtime!("arm_compute_lib", "0.7", range(7, 23)),
+    json_runtime!("tensorrt", "0.8", Releases::from(8)),
+    json_runtime!("bnns_json", "0.8", range(8, 23)),
     row(
         // PAY-99: it is written like every JSON runtime, but is the only one without a loader.
         "verilator",
         "a subgraph for a simulated circuit",
-        vendor::JSON_8_19,
+        &[PayloadForm::new("0.8", range(8, 19), vendor::JSON_RUNTIME)],
         &[],
         &[(range(12, 19), 3)],
     ),
-    json_runtime("clml", vendor::JSON_9, &[Releases::from(9)], RUNNABLE),
-    json_runtime(
-        // MOD-15: like other kinds of 0.16 and later, it is newer than masks, so the mask begins with the kind.
-        "cublas_json",
-        vendor::JSON_16,
-        &[Releases::from(16)],
-        &[(Releases::from(16), 3)],
-    ),
-    json_runtime(
-        "cudnn_json",
-        vendor::JSON_16,
-        &[Releases::from(16)],
-        &[(Releases::from(16), 3)],
-    ),
-    json_runtime(
-        "msc_tensorrt",
-        vendor::JSON_16_23,
-        &[range(16, 23)],
-        &[(range(16, 23), 3)],
-    ),
-    json_runtime(
-        "nnapi",
-        vendor::JSON_18,
-        &[Releases::from(18)],
-        &[(Releases::from(18), 3)],
-    ),
-    json_runtime(
-        "hipblas_json",
-        vendor::JSON_18,
-        &[Releases::from(18)],
-        &[(Releases::from(18), 3)],
-    ),
-    json_runtime(
-        "example_npu_json",
-        vendor::JSON_24,
-        &[Releases::from(24)],
-        &[(Releases::from(24), 3)],
-    ),
+    json_runtime!("clml", "0.9", Releases::from(9)),
+    json_runtime!("cublas_json", "0.16", Releases::from(16)),
+    json_runtime!("cudnn_json", "0.16", Releases::from(16)),
+    json_runtime!("msc_tensorrt", "0.16", range(16, 23)),
+    json_runtime!("nnapi", "0.18", Releases::from(18)),
+    json_runtime!("hipblas_json", "0.18", Releases::from(18)),
+    json_runtime!("example_npu_json", "0.24", Releases::from(24)),
     row(
         // PAY-46: it stores only the graph; the form of all other JSON runtimes came one release later (PAY-45).
         "examplejson",
@@ -360,22 +343,6 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[(range(19, 23), 3)],
     ),
 ];
-
-/// Creates the row of a JSON runtime. These rows differ only in name and releases.
-const fn json_runtime(
-    kind: &'static str,
-    forms: &'static [PayloadForm],
-    loaded: &'static [Releases],
-    masks: &'static [(Releases, u8)],
-) -> KindInfo {
-    row(
-        kind,
-        "a subgraph for a vendor library",
-        forms,
-        loaded,
-        masks,
-    )
-}
 
 /// Returns every kind that a release ever stored, ordered by family.
 pub fn kinds() -> &'static [KindInfo] {

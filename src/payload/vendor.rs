@@ -29,55 +29,11 @@ use std::borrow::Cow;
 
 /// The slots of a JSON runtime (PAY-45). The symbol is the function that runs the subgraph. The names are the constants that
 /// `__init_<symbol>` receives once.
-const JSON_RUNTIME: &[FormSlot] = &[
+pub(super) const JSON_RUNTIME: &[FormSlot] = &[
     FormSlot::new("symbol", FieldShape::Text, PAY_45),
     FormSlot::new("graph_json", FieldShape::Text, PAY_45),
     FormSlot::new("const_names", FieldShape::Names, PAY_45),
 ];
-
-// One constant for each range of releases, because a form has the releases of its kinds (PAY-99). The fields are always the same.
-/// The form of JSON runtimes from 0.7 on (PAY-45).
-pub(super) const JSON_7: &[PayloadForm] =
-    &[PayloadForm::new("0.7", Releases::from(7), JSON_RUNTIME)];
-/// The form of JSON runtimes in 0.7 to 0.23 (PAY-45).
-pub(super) const JSON_7_23: &[PayloadForm] = &[PayloadForm::new(
-    "0.7",
-    Releases::between(7, 23),
-    JSON_RUNTIME,
-)];
-/// The form of JSON runtimes from 0.8 on (PAY-45).
-pub(super) const JSON_8: &[PayloadForm] =
-    &[PayloadForm::new("0.8", Releases::from(8), JSON_RUNTIME)];
-/// The form of JSON runtimes in 0.8 to 0.23 (PAY-45).
-pub(super) const JSON_8_23: &[PayloadForm] = &[PayloadForm::new(
-    "0.8",
-    Releases::between(8, 23),
-    JSON_RUNTIME,
-)];
-/// The form of JSON runtimes in 0.8 to 0.19 (PAY-45).
-pub(super) const JSON_8_19: &[PayloadForm] = &[PayloadForm::new(
-    "0.8",
-    Releases::between(8, 19),
-    JSON_RUNTIME,
-)];
-/// The form of JSON runtimes from 0.9 on (PAY-45).
-pub(super) const JSON_9: &[PayloadForm] =
-    &[PayloadForm::new("0.9", Releases::from(9), JSON_RUNTIME)];
-/// The form of JSON runtimes from 0.16 on (PAY-45).
-pub(super) const JSON_16: &[PayloadForm] =
-    &[PayloadForm::new("0.16", Releases::from(16), JSON_RUNTIME)];
-/// The form of JSON runtimes in 0.16 to 0.23 (PAY-45).
-pub(super) const JSON_16_23: &[PayloadForm] = &[PayloadForm::new(
-    "0.16",
-    Releases::between(16, 23),
-    JSON_RUNTIME,
-)];
-/// The form of JSON runtimes from 0.18 on (PAY-45).
-pub(super) const JSON_18: &[PayloadForm] =
-    &[PayloadForm::new("0.18", Releases::from(18), JSON_RUNTIME)];
-/// The form of JSON runtimes from 0.24 on (PAY-45).
-pub(super) const JSON_24: &[PayloadForm] =
-    &[PayloadForm::new("0.24", Releases::from(24), JSON_RUNTIME)];
 
 // PAY-46: symbol and constants are missing, because they were added in 0.7.
 /// The form of `examplejson`.

@@ -4,11 +4,12 @@
 //! apply to this state only. They limit neither the sessions of an address nor the clients that wait for a session.
 
 use super::{Hello, Progress};
+use crate::lock::lock;
 use crate::wire::Cursor;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -52,7 +53,7 @@ impl Handshakes {
     /// Counts a connection. If there are too many, shuts down the oldest one of the address that has most.
     pub fn begin(self: &Arc<Handshakes>, stream: &Arc<TcpStream>, peer: SocketAddr) -> Handshake {
         let address = network(peer.ip());
-        let mut pending = self.pending();
+        let mut pending = lock(&self.pending);
         if pending.count >= MOST {
             pending.end_one();
         }
@@ -74,12 +75,12 @@ impl Handshakes {
 
     /// Returns the number of connections.
     pub(in crate::rpc) fn count(&self) -> usize {
-        self.pending().count
+        lock(&self.pending).count
     }
 
     /// Ends all connections, and those that begin later.
     pub fn close(&self) {
-        let mut pending = self.pending();
+        let mut pending = lock(&self.pending);
         pending.is_closed = true;
         while pending.end_one() {}
     }
@@ -93,15 +94,10 @@ impl Handshakes {
         listener.accept().inspect_err(|error| {
             // A peer that left the queue uses no file descriptor, so closing another connection would not help.
             if error.kind() != io::ErrorKind::ConnectionAborted {
-                self.pending().end_one();
+                lock(&self.pending).end_one();
             }
             thread::sleep(Duration::from_millis(10));
         })
-    }
-
-    /// Locks the connections. A thread that panicked while it held the lock left them consistent.
-    fn pending(&self) -> MutexGuard<'_, PendingHandshakes> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -229,7 +225,7 @@ impl Handshake {
     ///
     /// A text that says that the connection was closed for others.
     pub fn end(self, stream: &TcpStream) -> Result<(), String> {
-        let counted = self.all.pending().remove(self.address, self.number);
+        let counted = lock(&self.all.pending).remove(self.address, self.number);
         if counted.is_none() {
             return Err(GAVE_WAY.to_owned());
         }
@@ -240,7 +236,7 @@ impl Handshake {
 
     /// Returns whether the connection was closed to make room for others.
     fn gave_way(&self) -> bool {
-        let pending = self.all.pending();
+        let pending = lock(&self.all.pending);
         let own = pending.of.get(&self.address);
         !own.is_some_and(|own| own.contains_key(&self.number))
     }
@@ -248,7 +244,7 @@ impl Handshake {
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        self.all.pending().remove(self.address, self.number);
+        lock(&self.all.pending).remove(self.address, self.number);
     }
 }
 

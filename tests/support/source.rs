@@ -66,12 +66,14 @@ pub(crate) fn inline(
 /// Returns the file of module `name`, and the folder for the files of its modules.
 fn file_of(named: Option<PathBuf>, folder: &Path, name: &str) -> (PathBuf, PathBuf) {
     let own = folder.join(name).join("mod.rs");
+    let is_named = named.is_some();
     let file = match named {
         Some(named) => named,
         None if own.exists() => own,
         None => folder.join(format!("{name}.rs")),
     };
-    let is_mod = file.file_name().is_some_and(|file| file == "mod.rs");
+    // The modules of a file that `#[path]` names are beside it, as those of a `mod.rs` are.
+    let is_mod = is_named || file.file_name().is_some_and(|file| file == "mod.rs");
     let below = match file.parent() {
         Some(parent) if is_mod => parent.to_owned(),
         _ => folder.join(name),

@@ -2,7 +2,6 @@
 //! its arguments are all decided before the driver is called.
 
 use super::super::pack::arg;
-use super::super::recorder::lock;
 use super::super::steps::{Step, StepResult, Stop};
 use super::Stand;
 use crate::conformance::behaviour::{Failure, demand, expect};
@@ -11,6 +10,7 @@ use crate::device::launch::{Packed, WorkSizes};
 use crate::device::module::{DeviceModule, Kernel, KernelDescription, LoadedCode, ModuleCode};
 use crate::device::stream::set_current_device;
 use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Dtype, Result, Space, Stream};
+use crate::lock::lock;
 use serde_json::{Value, json};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! A manager whose registry has only the stated names, so that it finds no device of this machine.
 
-use super::super::recorder::{Recorder, lock};
+use super::super::recorder::Recorder;
 use super::super::steps::{Step, StepResult};
 use super::Stand;
 use crate::conformance::behaviour::expect;
@@ -8,6 +8,7 @@ use crate::device::manager::{ApiFactory, Manager};
 use crate::device::{
     Attribute, AttributeValue, Device, DeviceApi, Dtype, Result, Space, Stream, TensorRef,
 };
+use crate::lock::lock;
 use crate::module::workspace::WorkspaceRequest;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};

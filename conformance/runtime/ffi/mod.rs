@@ -12,13 +12,14 @@ mod types;
 use crate::conformance::op::{OpError, data};
 use crate::conformance::reply::Rejection;
 pub(in crate::conformance) use crate::conformance::reply::Reply;
+use crate::lock::lock;
 use crate::value::{AnyPayload, RawAny, index};
 use api::{FfiApi, FfiCallback};
 use owned::{OwnedValue, Raised, text_arg};
 use serde_json::Value;
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Creates the reply for a feature that this runtime or this driver lacks.
 pub(in crate::conformance) fn unsupported(why: impl Into<String>) -> Reply {
@@ -69,7 +70,7 @@ pub(in crate::conformance) fn fresh_prefix() -> String {
 /// it.
 pub(in crate::conformance) fn lock_process_state() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&ONE)
 }
 
 /// Returns an empty module of the runtime, with the functions of the system library with the prefix `prefix`.

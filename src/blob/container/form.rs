@@ -3,64 +3,92 @@
 use crate::blob::detect::word;
 use std::fmt;
 
-/// The form of a file. [`FileForm::detect`] gives every file a form, [`FileForm::Unknown`] if no other fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FileForm {
+/// Defines the forms. The table has a description, the variant, its name, and its name for use in sentences.
+macro_rules! forms {
+    ($($(#[$doc:meta])* $form:ident $name:literal $title:literal,)*) => {
+        /// The form of a file. [`FileForm::detect`] gives every file a form, [`FileForm::Unknown`] if no other fits.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum FileForm {
+            $($(#[$doc])* $form,)*
+        }
+
+        impl FileForm {
+            /// Every form.
+            pub const ALL: [FileForm; 27] = [$(FileForm::$form),*];
+
+            /// Returns the name: `elf-shared`, `c-text`, ...
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(FileForm::$form => $name,)*
+                }
+            }
+
+            /// Returns the name of the form for use in sentences.
+            pub const fn title(self) -> &'static str {
+                match self {
+                    $(FileForm::$form => $title,)*
+                }
+            }
+        }
+    };
+}
+
+forms! {
     /// ELF shared object, or a position-independent executable.
-    ElfShared,
+    ElfShared "elf-shared" "ELF shared object",
     /// ELF executable at fixed addresses.
-    ElfExecutable,
+    ElfExecutable "elf-executable" "ELF executable",
     /// ELF relocatable object file.
-    ElfObject,
+    ElfObject "elf-object" "ELF object file",
     /// Mach-O dynamic library or bundle.
-    MachOShared,
+    MachOShared "macho-shared" "Mach-O dynamic library",
     /// Mach-O executable.
-    MachOExecutable,
+    MachOExecutable "macho-executable" "Mach-O executable",
     /// Mach-O object file.
-    MachOObject,
+    MachOObject "macho-object" "Mach-O object file",
     /// Mach-O files for several machines in one file.
-    MachOFat,
+    MachOFat "macho-fat" "Mach-O for several machines",
     /// PE dynamic library.
-    PeShared,
+    PeShared "pe-shared" "PE dynamic library",
     /// PE executable.
-    PeExecutable,
+    PeExecutable "pe-executable" "PE executable",
     /// COFF object file.
-    CoffObject,
+    CoffObject "coff-object" "COFF object file",
     /// WebAssembly object file.
-    WasmObject,
+    WasmObject "wasm-object" "WebAssembly object file",
     /// Linked WebAssembly module.
-    WasmModule,
+    WasmModule "wasm-module" "WebAssembly module",
     /// Static archive: `.a`, `.lib`.
-    Archive,
+    Archive "archive" "static archive",
     /// Tar archive.
-    Tar,
+    Tar "tar" "tar archive",
     /// Tar archive inside gzip, which `export_library` names `.tar`.
-    GzipTar,
+    GzipTar "gzip-tar" "tar archive under gzip",
     /// C or C++ source: `devc.c`, or the code of a C host.
-    CText,
+    CText "c-text" "C text",
     /// A library binary without a container.
-    RawBlob,
+    RawBlob "raw-blob" "library binary",
     /// Parameter file: a list of named tensors.
-    Params,
+    Params "params" "parameter file",
     /// One tensor.
-    Tensor,
+    Tensor "tensor" "tensor file",
     /// Graph JSON of the graph executor.
-    GraphJson,
+    GraphJson "graph-json" "graph JSON",
     /// JSON graph of objects as `save_json` wrote it up to 0.21.
-    ObjectJson,
+    ObjectJson "object-json" "object JSON of 0.21 and before",
     /// JSON graph of objects as tvm-ffi writes it, from 0.22 on.
-    FfiJson,
+    FfiJson "ffi-json" "object JSON of tvm-ffi",
     /// Index of a tensor cache: `tensor-cache.json`, `ndarray-cache.json`.
-    TensorCache,
+    TensorCache "tensor-cache" "tensor cache",
     /// Relax VM executable: `.vmexec` and the files of 0.16 to 0.21.
-    RelaxVm,
+    RelaxVm "relax-vm" "Relax VM executable",
     /// Relay VM code.
-    RelayVm,
+    RelayVm "relay-vm" "Relay VM code",
     /// StackVM module.
-    StackVm,
+    StackVm "stackvm" "StackVM module",
     /// None of these.
-    Unknown,
+    Unknown "unknown" "unknown",
 }
 
 impl FileForm {
@@ -89,103 +117,6 @@ impl FileForm {
         let text = !head.contains(&0);
         let counted = word(head, 0) == size.checked_sub(8);
         text || counted || head.starts_with(b"MZ") || FileForm::detect(head) != FileForm::Unknown
-    }
-
-    /// Every form.
-    pub const ALL: [FileForm; 27] = [
-        FileForm::ElfShared,
-        FileForm::ElfExecutable,
-        FileForm::ElfObject,
-        FileForm::MachOShared,
-        FileForm::MachOExecutable,
-        FileForm::MachOObject,
-        FileForm::MachOFat,
-        FileForm::PeShared,
-        FileForm::PeExecutable,
-        FileForm::CoffObject,
-        FileForm::WasmObject,
-        FileForm::WasmModule,
-        FileForm::Archive,
-        FileForm::Tar,
-        FileForm::GzipTar,
-        FileForm::CText,
-        FileForm::RawBlob,
-        FileForm::Params,
-        FileForm::Tensor,
-        FileForm::GraphJson,
-        FileForm::ObjectJson,
-        FileForm::FfiJson,
-        FileForm::TensorCache,
-        FileForm::RelaxVm,
-        FileForm::RelayVm,
-        FileForm::StackVm,
-        FileForm::Unknown,
-    ];
-
-    /// Returns the name: `elf-shared`, `c-text`, ...
-    pub const fn name(self) -> &'static str {
-        match self {
-            FileForm::ElfShared => "elf-shared",
-            FileForm::ElfExecutable => "elf-executable",
-            FileForm::ElfObject => "elf-object",
-            FileForm::MachOShared => "macho-shared",
-            FileForm::MachOExecutable => "macho-executable",
-            FileForm::MachOObject => "macho-object",
-            FileForm::MachOFat => "macho-fat",
-            FileForm::PeShared => "pe-shared",
-            FileForm::PeExecutable => "pe-executable",
-            FileForm::CoffObject => "coff-object",
-            FileForm::WasmObject => "wasm-object",
-            FileForm::WasmModule => "wasm-module",
-            FileForm::Archive => "archive",
-            FileForm::Tar => "tar",
-            FileForm::GzipTar => "gzip-tar",
-            FileForm::CText => "c-text",
-            FileForm::RawBlob => "raw-blob",
-            FileForm::Params => "params",
-            FileForm::Tensor => "tensor",
-            FileForm::GraphJson => "graph-json",
-            FileForm::ObjectJson => "object-json",
-            FileForm::FfiJson => "ffi-json",
-            FileForm::TensorCache => "tensor-cache",
-            FileForm::RelaxVm => "relax-vm",
-            FileForm::RelayVm => "relay-vm",
-            FileForm::StackVm => "stackvm",
-            FileForm::Unknown => "unknown",
-        }
-    }
-
-    /// Returns the name of the form for use in sentences.
-    pub const fn title(self) -> &'static str {
-        match self {
-            FileForm::ElfShared => "ELF shared object",
-            FileForm::ElfExecutable => "ELF executable",
-            FileForm::ElfObject => "ELF object file",
-            FileForm::MachOShared => "Mach-O dynamic library",
-            FileForm::MachOExecutable => "Mach-O executable",
-            FileForm::MachOObject => "Mach-O object file",
-            FileForm::MachOFat => "Mach-O for several machines",
-            FileForm::PeShared => "PE dynamic library",
-            FileForm::PeExecutable => "PE executable",
-            FileForm::CoffObject => "COFF object file",
-            FileForm::WasmObject => "WebAssembly object file",
-            FileForm::WasmModule => "WebAssembly module",
-            FileForm::Archive => "static archive",
-            FileForm::Tar => "tar archive",
-            FileForm::GzipTar => "tar archive under gzip",
-            FileForm::CText => "C text",
-            FileForm::RawBlob => "library binary",
-            FileForm::Params => "parameter file",
-            FileForm::Tensor => "tensor file",
-            FileForm::GraphJson => "graph JSON",
-            FileForm::ObjectJson => "object JSON of 0.21 and before",
-            FileForm::FfiJson => "object JSON of tvm-ffi",
-            FileForm::TensorCache => "tensor cache",
-            FileForm::RelaxVm => "Relax VM executable",
-            FileForm::RelayVm => "Relay VM code",
-            FileForm::StackVm => "StackVM module",
-            FileForm::Unknown => "unknown",
-        }
     }
 
     /// Returns whether the file contains other files.

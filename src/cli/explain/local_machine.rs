@@ -2,7 +2,7 @@
 //! Nothing is executed.
 
 use super::needed_libraries::needed;
-use crate::cli::input::Input;
+use crate::cli::full::input::Input;
 use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The indirectly needed libraries of a file, and the symbol versions that it needs from each library.
 
 use super::local_machine::{folders, is_here};
-use crate::cli::input::Input;
+use crate::cli::full::input::Input;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container::{FileForm, Linkage, SymbolVersions, linkage};

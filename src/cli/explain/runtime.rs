@@ -3,7 +3,7 @@
 use super::text::{alarm, write_labelled};
 use crate::cli::CliError;
 use crate::cli::color::{HEAD, StyledWrite};
-use crate::cli::input::{Input, subject};
+use crate::cli::full::input::{Input, subject};
 use crate::cli::output::escape_line;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! The report as a single self-contained page, with the views of the page in `web/`. It makes no request, so that it can be sent by mail
 //! and opened offline. Without JavaScript it shows the lines of the terminal.
 
-use crate::cli::html::{LAYOUT, STYLE, VIEW_STYLE, escape, views};
+use crate::cli::full::html::{LAYOUT, STYLE, VIEW_STYLE, escape, views};
 use crate::cli::output::escape_line;
 use crate::conformance::sanitized_text::script_json;
 use base64::Engine as _;

@@ -3,8 +3,8 @@
 
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, load, read_bytes, report, statistics, timed, write_outputs};
-use crate::cli::array::Bound;
-use crate::cli::device_argument::Places;
+use crate::cli::full::array::Bound;
+use crate::cli::full::device_argument::Places;
 use crate::cli::output::Content;
 use crate::cli::output_folder::OutputFolder;
 use crate::cli::{CliError, Exit, output};

@@ -2,8 +2,8 @@
 
 use super::RunArgs;
 use crate::cli::CliError;
-use crate::cli::array::{self, Archive, Bound, Elements};
-use crate::cli::call_tensor::path_and_type;
+use crate::cli::full::array::{self, Archive, Bound, Elements};
+use crate::cli::full::call_tensor::path_and_type;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tvmspec::object::Tensor;

@@ -1,7 +1,7 @@
 //! Files that `run` does not load directly: packages, whose members it uses, and other files, for which it prints advice.
 
-use crate::cli::call::not_loaded;
-use crate::cli::input::{Input, subject};
+use crate::cli::full::call::not_loaded;
+use crate::cli::full::input::{Input, subject};
 use crate::cli::{CliError, output};
 use flate2::read::MultiGzDecoder;
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! A profile as a page: a bar of the operators by their total time, a bar of the calls in their order, and a table. Without script.
 
 use super::{Operator, micros};
-use crate::cli::html::{STYLE, escape};
+use crate::cli::full::html::{STYLE, escape};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;

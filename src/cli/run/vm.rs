@@ -2,12 +2,13 @@
 
 use super::inputs::Inputs;
 use super::{Operator, RunArgs, report, statistics, timed, write_outputs};
-use crate::cli::array::Bound;
-use crate::cli::device_mirror::on_host;
-use crate::cli::input::list_known_names;
+use crate::cli::full::array::Bound;
+use crate::cli::full::device_mirror::on_host;
+use crate::cli::full::input::list_known_names;
 use crate::cli::{CliError, Exit, output};
+use crate::lock::lock;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tvmspec::device::Device;
 use tvmspec::module::Module;
@@ -176,23 +177,21 @@ fn profile(
             return;
         }
         let shapes: Vec<String> = step.args.iter().filter_map(|arg| described(*arg)).collect();
-        list.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Operator {
-                name: step.callee.to_owned(),
-                started: step
-                    .started
-                    .checked_duration_since(origin)
-                    .unwrap_or(Duration::ZERO),
-                took: step.took,
-                shapes: shapes.join(", "),
-            });
+        lock(&list).push(Operator {
+            name: step.callee.to_owned(),
+            started: step
+                .started
+                .checked_duration_since(origin)
+                .unwrap_or(Duration::ZERO),
+            took: step.took,
+            shapes: shapes.join(", "),
+        });
     })));
     let ran = machine.call(func, values);
     // Also if the call failed, because the observer holds the list.
     machine.observe(None);
     ran.map_err(CliError::from_library_error)?;
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = lock(&seen);
     if seen.is_empty() {
         // VM-12: such code calls its operators itself.
         output::note(

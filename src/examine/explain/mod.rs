@@ -42,112 +42,122 @@ use account::{loads, refine};
 use advice::{is_codeless, is_linked, mixed_machines};
 use linked_image::LinkedImage;
 
-/// Explains how the loader of every release, or only of `only`, treats the file. The result states whether the file loads, the needs of
-/// its modules, and the cases of silent failure. Returns one account for each library binary or other content of the file.
-///
-/// A broken file is judged by the checks of each loader. For an image, only the machine, the needed libraries, the symbols and the
-/// library binary are read. Other headers and tables, instructions and data are not. No library of this machine is searched: the caller
-/// fills [`Account::here`].
-///
-/// # Errors
-///
-/// Fails if nothing in the file has a form that TVM loads.
-pub(super) fn explain(
-    subject: &Subject<'_>,
-    only: Option<Release>,
-) -> Result<Vec<Account>, NotExaminable> {
-    if let Some(broken) = &subject.broken {
-        return Ok(vec![damaged(subject.name, subject.bytes, broken, only)]);
+impl Subject<'_> {
+    /// Explains how the loader of every release treats the file. The result states whether the file loads, the needs of its modules,
+    /// and the cases of silent failure. Returns one account for each library binary or other content of the file, and at least one. A
+    /// release loads the file if every account says so, and if none has a reason in [`Account::raw`].
+    ///
+    /// A broken file is judged by the checks of each loader. For an image, only the machine, the needed libraries, the symbols and the
+    /// library binary are read. Other headers and tables, instructions and data are not. No library of this machine is searched: the
+    /// caller fills [`Account::here`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if nothing in the file has a form that TVM loads.
+    pub fn explain(&self) -> Result<Vec<Account>, NotExaminable> {
+        self.explain_for(None)
     }
-    let file = &subject.file;
-    let units = subject.units();
-    // Read once for the whole file: an image is one part, and its symbols belong to every library binary in it.
-    let linked = LinkedImage::read(file, subject.bytes);
-    // The members of an archive are linked into one library, so that one member may have the functions that another lacks.
-    // The members of a fat Mach-O file are not linked: each is a whole library for another machine.
-    if file.form == FileForm::WasmModule {
-        let mut account = code_without_blob::web_module(subject, &linked, only);
-        account.raw = advice(file);
-        return Ok(vec![account]);
-    }
-    let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
-    let whole = joined.then(|| join(file));
-    let is_joined = |part: &ContainerPart<'_>| joined && is_linked(part);
-    // All code of the library is present in an image, and in an archive that contains only objects.
-    let mut forms = file.parts.iter().map(|part| part.form);
-    let is_whole = is_image(file.form) || joined && forms.all(FileForm::is_object);
-    let mut accounts = Vec::new();
-    for unit in &units {
-        let own = file.parts.get(unit.part);
-        let part = match own {
-            Some(own) if is_joined(own) => whole.as_ref(),
-            own => own,
-        };
-        let account = match (part, &unit.format) {
-            (Some(part), Format::Library { .. }) => {
-                library::library(unit, part, is_whole, &linked, only)
-            }
-            _ => data(unit, subject.module.as_ref(), only),
-        };
-        accounts.push(account);
-    }
-    let alone = file.parts.iter().filter(|part| !is_joined(part));
-    for part in whole.iter().chain(alone) {
-        if linked.is_runtime() && !part.is_compiled() {
-            continue;
+
+    /// Like [`Subject::explain`], for one release; `None` for all of them.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Subject::explain`].
+    pub fn explain_for(&self, only: Option<Release>) -> Result<Vec<Account>, NotExaminable> {
+        if let Some(broken) = &self.broken {
+            return Ok(vec![damaged(self.name, self.bytes, broken, only)]);
         }
-        accounts.extend(code_without_blob::bare(subject, part, &linked, only));
-    }
-    if linked.is_runtime() && accounts.is_empty() {
-        accounts.push(library::runtime(subject, &linked, only));
-    }
-    // No loader finds anything in the file. A function of TVM may still read it.
-    if accounts.is_empty() {
-        accounts.push(report_other_file(subject, &linked, only)?);
-    }
-    let raw = raw(file);
-    let mixed = mixed_machines(file);
-    let named = called_functions::in_host_code(file, subject.bytes);
-    let brought_beside = called_functions::brought_beside(&named);
-    let doubled = subject.json().and_then(|read| doubled(&read.findings));
-    let is_own =
-        |part: &ContainerPart<'_>| is_linked(part) && part.form.is_object() && part.is_compiled();
-    let found_alone = !linked.is_system_library()
-        && file.parts.iter().any(is_own)
-        && !file.parts.iter().any(|part| is_image(part.form))
-        && Package::recognize(file).is_none();
-    let is_web = file
-        .parts
-        .iter()
-        .any(|part| part.form == FileForm::WasmObject);
-    for account in &mut accounts {
-        refine(&mut account.loads, |release, load| match load.outcome {
-            LoadOutcome::Loads => {
-                called_functions::judge_host_code(&named, release).or_else(|| doubled.clone())
-            }
-            _ => None,
-        });
-        account.remarks.extend(brought_beside.clone());
-        if found_alone {
-            account.remarks.push("It is no system library: nothing in it registers its functions, and `SystemLib()` does not find them in a program that it is linked into. Build it as one: with the attribute `system_lib_prefix` of the module from 0.13 on (an empty text is no prefix), with `--system-lib` in the target before.".into());
+        let file = &self.file;
+        let units = self.units();
+        // Read once for the whole file: an image is one part, and its symbols belong to every library binary in it.
+        let linked = LinkedImage::read(file, self.bytes);
+        // The members of an archive are linked into one library, so that one member may have the functions that another lacks.
+        // The members of a fat Mach-O file are not linked: each is a whole library for another machine.
+        if file.form == FileForm::WasmModule {
+            let mut account = code_without_blob::web_module(self, &linked, only);
+            account.raw = advice(file);
+            return Ok(vec![account]);
         }
-        if found_alone && is_web {
-            refine(&mut account.loads, |_, _| {
-                Some(Load::silent(
-                    "tvmjs instantiates the module that is linked from it, but finds none of its functions, because it looks only in the system library",
-                ))
+        let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
+        let whole = joined.then(|| join(file));
+        let is_joined = |part: &ContainerPart<'_>| joined && is_linked(part);
+        // All code of the library is present in an image, and in an archive that contains only objects.
+        let mut forms = file.parts.iter().map(|part| part.form);
+        let is_whole = is_image(file.form) || joined && forms.all(FileForm::is_object);
+        let mut accounts = Vec::new();
+        for unit in &units {
+            let own = file.parts.get(unit.part);
+            let part = match own {
+                Some(own) if is_joined(own) => whole.as_ref(),
+                own => own,
+            };
+            let account = match (part, &unit.format) {
+                (Some(part), Format::Library { .. }) => {
+                    library::library(unit, part, is_whole, &linked, only)
+                }
+                _ => data(unit, self.module.as_ref(), only),
+            };
+            accounts.push(account);
+        }
+        let alone = file.parts.iter().filter(|part| !is_joined(part));
+        for part in whole.iter().chain(alone) {
+            if linked.is_runtime() && !part.is_compiled() {
+                continue;
+            }
+            accounts.extend(code_without_blob::bare(self, part, &linked, only));
+        }
+        if linked.is_runtime() && accounts.is_empty() {
+            accounts.push(library::runtime(self, &linked, only));
+        }
+        // No loader finds anything in the file. A function of TVM may still read it.
+        if accounts.is_empty() {
+            accounts.push(report_other_file(self, &linked, only)?);
+        }
+        let raw = raw(file);
+        let mixed = mixed_machines(file);
+        let named = called_functions::in_host_code(file, self.bytes);
+        let brought_beside = called_functions::brought_beside(&named);
+        let doubled = self.json().and_then(|read| doubled(&read.findings));
+        let is_own = |part: &ContainerPart<'_>| {
+            is_linked(part) && part.form.is_object() && part.is_compiled()
+        };
+        let found_alone = !linked.is_system_library()
+            && file.parts.iter().any(is_own)
+            && !file.parts.iter().any(|part| is_image(part.form))
+            && Package::recognize(file).is_none();
+        let is_web = file
+            .parts
+            .iter()
+            .any(|part| part.form == FileForm::WasmObject);
+        for account in &mut accounts {
+            refine(&mut account.loads, |release, load| match load.outcome {
+                LoadOutcome::Loads => {
+                    called_functions::judge_host_code(&named, release).or_else(|| doubled.clone())
+                }
+                _ => None,
             });
+            account.remarks.extend(brought_beside.clone());
+            if found_alone {
+                account.remarks.push("It is no system library: nothing in it registers its functions, and `SystemLib()` does not find them in a program that it is linked into. Build it as one: with the attribute `system_lib_prefix` of the module from 0.13 on (an empty text is no prefix), with `--system-lib` in the target before.".into());
+            }
+            if found_alone && is_web {
+                refine(&mut account.loads, |_, _| {
+                    Some(Load::silent(
+                        "tvmjs instantiates the module that is linked from it, but finds none of its functions, because it looks only in the system library",
+                    ))
+                });
+            }
+            account.raw.clone_from(&raw);
+            account.looked_at = linked.looked_at();
+            if let Some(mixed) = &mixed {
+                account.loads = loads(only, |_| Load::fails(mixed.clone()));
+            } else {
+                unread_members::doubt(file, account);
+                headers::judge(file, account);
+            }
         }
-        account.raw.clone_from(&raw);
-        account.looked_at = linked.looked_at();
-        if let Some(mixed) = &mixed {
-            account.loads = loads(only, |_| Load::fails(mixed.clone()));
-        } else {
-            unread_members::doubt(file, account);
-            headers::judge(file, account);
-        }
+        Ok(accounts)
     }
-    Ok(accounts)
 }
 
 /// Returns the [`advice`], and a sentence that the account is about the result of following it.

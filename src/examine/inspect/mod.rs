@@ -28,10 +28,114 @@ pub struct InspectOptions {
     pub copies: u64,
 }
 
+impl Subject<'_> {
+    /// Reports the content of the file, before and after a broken rule.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NotExaminable`] if nothing in the file has a form that TVM writes.
+    pub fn inspect(&self) -> Result<Inspection, NotExaminable> {
+        self.inspect_with(InspectOptions::default())
+    }
+
+    /// Like [`Subject::inspect`], with options. The layout is the one with which the subject was opened.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Subject::inspect`].
+    pub fn inspect_with(&self, options: InspectOptions) -> Result<Inspection, NotExaminable> {
+        if let Some(broken) = &self.broken {
+            return Ok(of_broken(self.name, self.bytes, broken.clone()));
+        }
+        let mut broken = Vec::new();
+        let bytes = self.bytes;
+        let mut top = Map::new();
+        let file = &self.file;
+        let form = match self.module {
+            None if self.named.is_none() => file.form.name(),
+            // In spec/schema/inspect.json, a side file or an LLVM file also has the form of a module file.
+            _ => "module-file",
+        };
+        // The linkage comes from the tables of an image. It is empty for every other form.
+        let linkage = linkage(file.form, bytes);
+        // Not for a runtime, because it is tvm-ffi itself or contains its own copy.
+        let tvm_ffi = if is_image(file.form) && !linkage.is_runtime() {
+            ffi_version::built_on(bytes)
+        } else {
+            None
+        };
+        // The size of the file limits the report: a few bytes of a hostile file can refer to much more data.
+        let room = Room::for_file(bytes.len(), options);
+        let units = self.units();
+        // With a stated layout, bytes of unknown form are a unit too.
+        if file.form == FileForm::Unknown && units.is_empty() {
+            return Err(self.not_examinable());
+        }
+        let findings = room.list(file.findings.as_slice(), Finding::clone);
+        // Units have the order of their parts.
+        let numbered: Vec<(usize, &Unit<'_>)> = units.iter().enumerate().collect();
+        let mut rest = numbered.as_slice();
+        let parts = room.list(file.parts.iter().enumerate(), |(index, part)| {
+            let behind = rest.partition_point(|(_, unit)| unit.part <= index);
+            let (own, others) = rest.split_at(behind);
+            rest = others;
+            let since = linkage.since();
+            part_report(part, own, since, &room, &mut broken)
+        });
+        // A file of one format is described under the name of its format. Its only part has no symbols and would add nothing.
+        let is_code = file.form.is_object() || file.form == FileForm::CText;
+        let shows_parts = is_code
+            || file.form.is_archive()
+            || parts.iter().any(|part| !part.libraries.is_empty());
+        for (index, unit) in numbered {
+            broken.extend(data(unit, &mut top, &room).map(|wrong| (Some(index), wrong)));
+        }
+        if file.form == FileForm::GraphJson
+            && let Some(summary) = graph::summary(bytes, &room)
+        {
+            top.insert("graph".into(), summary);
+        }
+        if let Some(summary) = objects::summary(bytes, file.form) {
+            top.insert("objects".into(), summary);
+        }
+        cache::describe(self, &mut top, &room);
+        // JSON has no unit: its violation belongs to the file as a whole.
+        if let Some(reading) = self.json() {
+            let shards = self.shards.iter().map(|shard| &shard.reading);
+            let odd = shards.clone().flat_map(|reading| &reading.findings);
+            let findings = room.list(reading.findings.iter().chain(odd), finding);
+            top.insert("findings".into(), findings.into());
+            broken.extend(shards.filter_map(|reading| Some((None, reading.broken.clone()?))));
+            if let Some(wrong) = reading.broken {
+                top.insert("violation".into(), violation(&wrong));
+                broken.push((None, wrong));
+            }
+        }
+        Ok(Inspection {
+            file: self.name.to_owned(),
+            bytes: bytes.len(),
+            form,
+            links: linkage
+                .libraries
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect(),
+            runtime: linkage.is_runtime().then_some(linkage.defines.len()),
+            tvm_ffi,
+            findings,
+            parts,
+            details: top,
+            left_out: room.left_out(),
+            broken,
+            shows_parts,
+        })
+    }
+}
+
 /// Reports a file with a broken container.
 ///
 /// The first bytes determine the form (BLOB-69).
-pub(super) fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspection {
+fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspection {
     // PAY-23: if the side file is missing, only the name of a file shows that it is device code.
     let form = match wrong.rule().id() {
         "PAY-23" => "module-file",
@@ -47,98 +151,6 @@ pub(super) fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspectio
         broken: vec![(None, wrong)],
         ..Inspection::default()
     }
-}
-
-/// Describes the content of a file, both before and after a broken rule.
-///
-/// # Errors
-///
-/// Returns [`NotExaminable`] if nothing in the file has a form that TVM writes.
-pub(super) fn of_subject(
-    subject: &Subject<'_>,
-    options: InspectOptions,
-) -> Result<Inspection, NotExaminable> {
-    let mut broken = Vec::new();
-    let bytes = subject.bytes;
-    let mut top = Map::new();
-    let file = &subject.file;
-    let form = match subject.module {
-        None if subject.named.is_none() => file.form.name(),
-        // In spec/schema/inspect.json, a side file or an LLVM file also has the form of a module file.
-        _ => "module-file",
-    };
-    // The linkage comes from the tables of an image. It is empty for every other form.
-    let linkage = linkage(file.form, bytes);
-    // Not for a runtime, because it is tvm-ffi itself or contains its own copy.
-    let tvm_ffi = if is_image(file.form) && !linkage.is_runtime() {
-        ffi_version::built_on(bytes)
-    } else {
-        None
-    };
-    // The size of the file limits the report: a few bytes of a hostile file can refer to much more data.
-    let room = Room::for_file(bytes.len(), options);
-    let units = subject.units();
-    // With a stated layout, bytes of unknown form are a unit too.
-    if file.form == FileForm::Unknown && units.is_empty() {
-        return Err(subject.not_examinable());
-    }
-    let findings = room.list(file.findings.as_slice(), Finding::clone);
-    // Units have the order of their parts.
-    let numbered: Vec<(usize, &Unit<'_>)> = units.iter().enumerate().collect();
-    let mut rest = numbered.as_slice();
-    let parts = room.list(file.parts.iter().enumerate(), |(index, part)| {
-        let behind = rest.partition_point(|(_, unit)| unit.part <= index);
-        let (own, others) = rest.split_at(behind);
-        rest = others;
-        let since = linkage.since();
-        part_report(part, own, since, &room, &mut broken)
-    });
-    // A file of one format is described under the name of its format. Its only part has no symbols and would add nothing.
-    let is_code = file.form.is_object() || file.form == FileForm::CText;
-    let shows_parts =
-        is_code || file.form.is_archive() || parts.iter().any(|part| !part.libraries.is_empty());
-    for (index, unit) in numbered {
-        broken.extend(data(unit, &mut top, &room).map(|wrong| (Some(index), wrong)));
-    }
-    if file.form == FileForm::GraphJson
-        && let Some(summary) = graph::summary(bytes, &room)
-    {
-        top.insert("graph".into(), summary);
-    }
-    if let Some(summary) = objects::summary(bytes, file.form) {
-        top.insert("objects".into(), summary);
-    }
-    cache::describe(subject, &mut top, &room);
-    // JSON has no unit: its violation belongs to the file as a whole.
-    if let Some(reading) = subject.json() {
-        let shards = subject.shards.iter().map(|shard| &shard.reading);
-        let odd = shards.clone().flat_map(|reading| &reading.findings);
-        let findings = room.list(reading.findings.iter().chain(odd), finding);
-        top.insert("findings".into(), findings.into());
-        broken.extend(shards.filter_map(|reading| Some((None, reading.broken.clone()?))));
-        if let Some(wrong) = reading.broken {
-            top.insert("violation".into(), violation(&wrong));
-            broken.push((None, wrong));
-        }
-    }
-    Ok(Inspection {
-        file: subject.name.to_owned(),
-        bytes: bytes.len(),
-        form,
-        links: linkage
-            .libraries
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect(),
-        runtime: linkage.is_runtime().then_some(linkage.defines.len()),
-        tvm_ffi,
-        findings,
-        parts,
-        details: top,
-        left_out: room.left_out(),
-        broken,
-        shows_parts,
-    })
 }
 
 /// Reports one part of the container: the file itself, or a member of an archive. Adds the rules that its library binaries break to

@@ -6,10 +6,11 @@ use super::exception;
 use super::session_place::SessionPlace;
 use crate::device::Device;
 use crate::function::{Error, ErrorKind, Result};
+use crate::lock::lock;
 use crate::release::Release;
 use crate::rule::Findings;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Time that closing a session waits for its socket.
@@ -391,9 +392,4 @@ pub(super) fn handle_of(value: &PackedValue<'_>) -> Option<u64> {
 pub(super) fn unexpected(request: &str, packet: &Packet<'_>) -> Error {
     let text = format!("the server answers {request} with {packet:?}");
     Error::new(ErrorKind::Runtime, text)
-}
-
-/// Locks `mutex`, even if a thread that held it panicked.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

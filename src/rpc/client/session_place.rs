@@ -1,7 +1,8 @@
 //! Places of sessions in the session table of this process.
 
 use crate::function::{Error, ErrorKind, Result};
-use std::sync::{Mutex, PoisonError};
+use crate::lock::lock;
+use std::sync::Mutex;
 
 /// Number of places, as in upstream's table; the place is part of the device type (DEV-57).
 pub(super) const PLACES: usize = 32;
@@ -15,7 +16,7 @@ pub(super) struct SessionPlace(usize);
 impl SessionPlace {
     /// Takes the first free place.
     pub(super) fn take() -> Result<SessionPlace> {
-        let mut places = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = lock(&TAKEN);
         // DEV-57: numbers of ended sessions are reused, because a device type has room for only 32.
         let free = places.iter().position(|taken| !taken);
         let free = free.ok_or_else(|| {
@@ -41,6 +42,6 @@ impl SessionPlace {
 impl Drop for SessionPlace {
     fn drop(&mut self) {
         // Even the last tensor of a session holds this, so that its device type cannot refer to another session meanwhile.
-        TAKEN.lock().unwrap_or_else(PoisonError::into_inner)[self.0] = false;
+        lock(&TAKEN)[self.0] = false;
     }
 }

@@ -3,12 +3,13 @@
 //! A [`Space`] of a remote device is a local number that means nothing to the server. The table maps it to its session and to the server's
 //! handle. A space of one session therefore never reaches another one, and a server only sees handles that it chose itself.
 
-use super::link::{Link, lock};
+use super::link::Link;
 use super::session_place::PLACES;
 use crate::device::{Device, Space};
 use crate::function::{Error, ErrorKind, Result};
+use crate::lock::{lock, unpoisoned};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 
 static SESSIONS: Mutex<[Weak<Link>; PLACES]> = Mutex::new([const { Weak::new() }; PLACES]);
 
@@ -58,7 +59,7 @@ const STEP: usize = 256;
 
 /// Adds memory of the server, and returns its local number.
 pub(super) fn add_space(space: RemoteSpace) -> Space {
-    let mut spaces = spaces().write().unwrap_or_else(PoisonError::into_inner);
+    let mut spaces = unpoisoned(spaces().write());
     // Never reused, so that a freed number cannot name later memory.
     spaces.last = spaces.last.wrapping_add(STEP);
     let number = spaces.last;
@@ -68,7 +69,7 @@ pub(super) fn add_space(space: RemoteSpace) -> Space {
 
 /// Returns the memory of a local number.
 pub(super) fn find_space(space: Space) -> Result<RemoteSpace> {
-    let spaces = spaces().read().unwrap_or_else(PoisonError::into_inner);
+    let spaces = unpoisoned(spaces().read());
     let found = spaces.by_number.get(&space.address()).cloned();
     found.ok_or_else(|| {
         Error::new(
@@ -80,7 +81,7 @@ pub(super) fn find_space(space: Space) -> Result<RemoteSpace> {
 
 /// Removes a local number, and returns its memory.
 pub(super) fn remove_space(space: Space) -> Result<RemoteSpace> {
-    let mut spaces = spaces().write().unwrap_or_else(PoisonError::into_inner);
+    let mut spaces = unpoisoned(spaces().write());
     let found = spaces.by_number.remove(&space.address());
     // The reference to the session may be its last one, which must be dropped after the lock is released.
     drop(spaces);

@@ -6,6 +6,7 @@ use super::options::{ProxyEvent, ProxyOptions, ProxyWatch};
 use super::relay::{SessionCapture, relay};
 #[cfg(feature = "web")]
 use super::web::{self, WebPeer};
+use crate::lock::lock;
 use crate::release::Release;
 use crate::wire::Writer;
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 #[cfg(feature = "web")]
 use std::thread;
 use std::time::{Duration, Instant};
@@ -83,7 +84,7 @@ impl ProxyShared {
 
     /// Waits at most `most` for a server to arrive or for the proxy to stop.
     pub(super) fn pause(&self, most: Duration) {
-        let waiting = locked(&self.waiting);
+        let waiting = lock(&self.waiting);
         if !self.is_stopping() {
             drop(self.changed.wait_timeout(waiting, most));
         }
@@ -91,7 +92,7 @@ impl ProxyShared {
 
     /// Returns the waiting servers: the key under which each is offered, and its match key.
     pub(super) fn servers(&self) -> Vec<(String, String)> {
-        let waiting = locked(&self.waiting);
+        let waiting = lock(&self.waiting);
         let servers = waiting
             .iter()
             .filter(|((side, _), _)| *side == Speaker::Server);
@@ -104,7 +105,7 @@ impl ProxyShared {
 
     /// Gives the servers that wait under these match keys new match keys.
     pub(super) fn rename<'k>(&self, keys: impl Iterator<Item = &'k str>) {
-        let mut waiting = locked(&self.waiting);
+        let mut waiting = lock(&self.waiting);
         for match_key in keys {
             let key = match_key.rsplit_once(':').map_or("", |(key, _)| key);
             if let Some(peer) = waiting.remove(&(Speaker::Server, match_key.to_owned())) {
@@ -183,7 +184,7 @@ impl ProxyShared {
             Speaker::Server => Speaker::Client,
         };
         let found = {
-            let mut waiting = locked(&self.waiting);
+            let mut waiting = lock(&self.waiting);
             let found = waiting.remove(&(other, pair_key.clone()));
             let place = (side, pair_key.clone());
             match found {
@@ -300,7 +301,7 @@ impl ProxyShared {
 
     /// Returns a new session number.
     fn next_session(&self) -> u64 {
-        let mut sessions = locked(&self.sessions);
+        let mut sessions = lock(&self.sessions);
         *sessions = sessions.saturating_add(1);
         *sessions
     }
@@ -327,7 +328,7 @@ impl ProxyShared {
                 return Ok(());
             }
             let Some(why) = why else { continue };
-            let mut waiting = locked(&self.waiting);
+            let mut waiting = lock(&self.waiting);
             // Found by its address, because `rename` changes its key.
             let place = waiting.iter().find(|(_, peer)| peer.address == address);
             let Some(place) = place.map(|(place, _)| place.clone()) else {
@@ -356,11 +357,6 @@ fn written(answer: &HelloAnswer<'_>) -> Result<Vec<u8>, String> {
 fn is_timeout(why: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(why.kind(), WouldBlock | TimedOut | Interrupted)
-}
-
-/// Locks `mutex`. A thread that panicked left its data consistent.
-fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a match key for one session: the key of a server and a random number.

@@ -2,9 +2,10 @@
 
 use super::super::threads;
 use super::relay::shut;
+use crate::lock::lock;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use tungstenite::error::ProtocolError;
@@ -66,7 +67,7 @@ impl Write for WebStream {
     /// Writes all of `bytes`, which are whole frames. The reading thread also writes, because it answers Ping, and must not write inside a
     /// frame of another thread.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = lock(&self.writing);
         (&*self.stream).write_all(bytes)?;
         Ok(bytes.len())
     }

@@ -4,12 +4,13 @@ use super::super::RPC_92;
 use crate::blob::pack::write_whole;
 use crate::file_name::is_file_name;
 use crate::function::{Error, ErrorKind, Result};
+use crate::lock::lock;
 use crate::rule::Kind;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// Maximum number of files of a session at a time: even empty files cost the server something.
 const MOST: usize = 4096;
@@ -66,7 +67,7 @@ impl Directory {
 
     /// Counts a file to which `length` bytes are written.
     pub(super) fn enter(&self, name: &str, length: u64) -> Result<()> {
-        let mut written = self.written();
+        let mut written = lock(&self.written);
         let is_new = !written.names.contains(name);
         RPC_92.demand(Kind::Limit, !is_new || written.names.len() < MOST, || {
             format!("a session has {MOST} files at most: remove some")
@@ -81,11 +82,6 @@ impl Directory {
             written.names.insert(name.to_owned());
         }
         Ok(())
-    }
-
-    /// Locks the list of files. A thread that panicked left it consistent.
-    fn written(&self) -> MutexGuard<'_, WrittenFiles> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the bytes of the file `name`.
@@ -106,7 +102,7 @@ impl Directory {
         match std::fs::remove_file(self.path_of(name)?) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(name, &error)),
             _ => {
-                self.written().names.remove(name);
+                lock(&self.written).names.remove(name);
                 Ok(())
             }
         }

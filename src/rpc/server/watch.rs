@@ -4,8 +4,9 @@
 use super::super::transport::{RpcStream, seconds};
 use super::super::{Packet, Protocol};
 use crate::function::ErrorKind;
+use crate::lock::{lock, unpoisoned};
 use crate::wire::Writer;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// State that a session shares with the thread that watches it.
@@ -39,15 +40,9 @@ impl SessionWatch {
             // Computed again after each wait: the limit may have changed, and a condition variable may wake up without a cause.
             let left = limit.map(|limit| limit.deadline.saturating_duration_since(Instant::now()));
             limit = match left {
-                None => self
-                    .stated
-                    .wait(limit)
-                    .unwrap_or_else(PoisonError::into_inner),
+                None => unpoisoned(self.stated.wait(limit)),
                 Some(left) if left.is_zero() => return,
-                Some(left) => {
-                    let waited = self.stated.wait_timeout(limit, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
+                Some(left) => unpoisoned(self.stated.wait_timeout(limit, left)).0,
             };
         }
     }
@@ -115,9 +110,4 @@ pub(super) fn forgotten(time: Duration) -> Packet<'static> {
         seconds(time)
     );
     Packet::Exception(vec![super::values::text(text)])
-}
-
-/// Locks `mutex`. A thread that panicked left the values consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,6 +3,7 @@
 use super::super::handshake::{Handshake, Handshakes};
 use super::super::{Progress, TrackerHello, TrackerReply, TrackerRequest, TrackerSummary, threads};
 use super::schedule::{TrackerLimits, TrackerOutcome, TrackerSchedule};
+use crate::lock::lock;
 use crate::release::Release;
 use crate::wire::{Cursor, Writer};
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Time after which a peer is given up if it does not read the reply to its own request.
@@ -132,7 +133,7 @@ impl TrackerServer {
                 continue;
             };
             // Checked before a thread is started: a connection over the limit costs only its socket.
-            if locked(&self.shared.schedule).is_full() {
+            if lock(&self.shared.schedule).is_full() {
                 watch(&TrackerEvent::Closed(peer, Some(TOO_MANY.to_owned())));
                 continue;
             }
@@ -167,7 +168,7 @@ impl TrackerServer {
         }
         drop(self.listener);
         self.shared.handshakes.close();
-        let connections = locked(&self.shared.connections).clone();
+        let connections = lock(&self.shared.connections).clone();
         connections.values().for_each(|open| open.shut());
         for thread in threads {
             let _ = thread.join();
@@ -189,7 +190,7 @@ impl TrackerHandle {
 
     /// Returns the present summary.
     pub fn summary(&self) -> TrackerSummary {
-        locked(&self.shared.schedule).summary()
+        lock(&self.shared.schedule).summary()
     }
 
     /// Stops the tracker; [`TrackerServer::run`] returns.
@@ -214,18 +215,18 @@ impl TrackerShared {
         // here.
         let host = connection.peer.ip().to_canonical().to_string();
         let number = connection.number;
-        if !locked(&self.schedule).open(number, &host) {
+        if !lock(&self.schedule).open(number, &host) {
             return false;
         }
-        locked(&self.connections).insert(number, connection.clone());
+        lock(&self.connections).insert(number, connection.clone());
         // Read after the insertion: either `run` shuts this connection, or this load sees that the tracker stops.
         !self.stopping.load(Ordering::SeqCst)
     }
 
     /// Removes a connection that has ended.
     fn forget(&self, number: u64) {
-        locked(&self.schedule).close(number);
-        locked(&self.connections).remove(&number);
+        lock(&self.schedule).close(number);
+        lock(&self.connections).remove(&number);
     }
 
     /// Writes a reply that the request of `from` caused. Returns an error if `from` itself does not read it. Closes another peer that
@@ -237,7 +238,7 @@ impl TrackerShared {
         reply: &TrackerReply,
         watch: &Watch,
     ) -> Result<(), String> {
-        let connection = locked(&self.connections).get(&to).cloned();
+        let connection = lock(&self.connections).get(&to).cloned();
         let Some(connection) = connection else {
             return Ok(());
         };
@@ -250,7 +251,7 @@ impl TrackerShared {
             let written = connection.write(&out.into_bytes());
             return written.map_err(|why| format!("it takes no reply: {why}"));
         }
-        locked(&connection.queued).push(out.into_bytes());
+        lock(&connection.queued).push(out.into_bytes());
         if connection.write_queued(OTHERS_PATIENCE).is_err() {
             connection.shut();
         }
@@ -306,7 +307,7 @@ impl TrackerConnection {
                 }
                 watch(&TrackerEvent::Asked(self.peer, request.clone()));
                 // The lock is released before anything is written.
-                let outcome = locked(&shared.schedule).answer(self.number, request);
+                let outcome = lock(&shared.schedule).answer(self.number, request);
                 match outcome {
                     TrackerOutcome::Replies(replies) => {
                         for (to, reply) in replies {
@@ -328,7 +329,7 @@ impl TrackerConnection {
 
     /// Writes all of `bytes`. Meanwhile nothing more of the peer is read, so that its requests wait in its own system.
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let writing = locked(&self.writing);
+        let writing = lock(&self.writing);
         self.stream.set_write_timeout(Some(PATIENCE))?;
         (&*self.stream).write_all(bytes)?;
         drop(writing);
@@ -338,12 +339,12 @@ impl TrackerConnection {
     /// Writes the queued replies, unless another thread is writing to this peer: that thread then writes them.
     fn write_queued(&self, patience: Duration) -> io::Result<()> {
         // Checked again after the lock is released, because another thread may have queued a reply while it was held.
-        while !locked(&self.queued).is_empty() {
+        while !lock(&self.queued).is_empty() {
             let Ok(_writing) = self.writing.try_lock() else {
                 return Ok(());
             };
             self.stream.set_write_timeout(Some(patience))?;
-            let queued = std::mem::take(&mut *locked(&self.queued));
+            let queued = std::mem::take(&mut *lock(&self.queued));
             for reply in queued {
                 (&*self.stream).write_all(&reply)?;
             }
@@ -355,11 +356,6 @@ impl TrackerConnection {
     fn shut(&self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
-}
-
-/// Locks `mutex`. A thread that panicked left its data consistent, because no step is left half done.
-fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns 64 bits that no peer can guess: the system seeds a hash map.

@@ -1,13 +1,14 @@
 //! Kinds and tags that the process adds to those of a release, and its generators. The Rust and the C interface share them.
 
 use super::machine::local_machine;
+use crate::lock::unpoisoned;
 use crate::release::Release;
 use crate::rule::Violation;
 use crate::target::{
     Generator, Generators, HostMachine, Target, TargetConfig, TargetKind, Targets,
 };
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// The registered kinds and tags, in the order of registration.
 struct RegisteredTargets {
@@ -35,7 +36,7 @@ static GENERATORS: RwLock<BTreeMap<String, Arc<Generator>>> = RwLock::new(BTreeM
 /// # Ok::<(), tvmspec::rule::Violation>(())
 /// ```
 pub fn register_kind(kind: TargetKind) {
-    let mut all = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut all = unpoisoned(REGISTERED.write());
     // TGT-15: replaced as a whole. In C++ a kind of that name is extended, so that the options of both would be declared.
     all.kinds.retain(|old| old.name != kind.name);
     all.kinds.push(kind);
@@ -53,7 +54,7 @@ pub fn register_tag(
     replace: bool,
 ) -> Result<Target, Violation> {
     // The lock is held during the check, so that only one of two threads can define a name.
-    let mut all = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut all = unpoisoned(REGISTERED.write());
     let mut targets = all.targets(release, HostMachine::default());
     let target = targets.add_tag(name, config.clone(), replace)?;
     all.tags.retain(|(old, _)| old != name);
@@ -70,7 +71,7 @@ pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
     } else {
         HostMachine::default()
     };
-    let all = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    let all = unpoisoned(REGISTERED.read());
     all.targets(release, machine)
 }
 
@@ -85,7 +86,7 @@ pub fn registered_targets(release: Release, ask_devices: bool) -> Targets {
 /// assert!(format!("{:?}", registered_generators()).contains("foo"));
 /// ```
 pub fn register_generator(kind: &str, generator: Generator) {
-    let mut all = GENERATORS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut all = unpoisoned(GENERATORS.write());
     // TGT-80: up to 0.6 the name in the registry is `codegen.build_<name>`; here it is the kind for every release.
     all.insert(kind.to_owned(), Arc::new(generator));
 }
@@ -93,7 +94,7 @@ pub fn register_generator(kind: &str, generator: Generator) {
 /// Returns the generators of this process.
 pub fn registered_generators() -> Generators {
     let mut generators = Generators::default();
-    let all = GENERATORS.read().unwrap_or_else(PoisonError::into_inner);
+    let all = unpoisoned(GENERATORS.read());
     for (kind, generator) in &*all {
         let generator = Arc::clone(generator);
         let call = move |module: &_, target: &_| generator(module, target);
