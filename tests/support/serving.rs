@@ -1,7 +1,9 @@
 //! Processes of `tvmspec serve`, `tracker` and `proxy`, which end with the test.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 /// A process that listens, and its log.
@@ -16,8 +18,11 @@ pub(crate) struct Serving {
 impl Serving {
     /// Starts `tvmspec` with these arguments. The first line of its output ends with an address, except for text after a comma.
     pub(crate) fn start(arguments: &[&str]) -> Serving {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
-            .args(arguments)
+        Serving::spawn(Command::new(env!("CARGO_BIN_EXE_tvmspec")).args(arguments))
+    }
+
+    fn spawn(command: &mut Command) -> Serving {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -41,6 +46,38 @@ impl Serving {
     /// Starts `tvmspec serve` at any port.
     pub(crate) fn server(arguments: &[&str]) -> Serving {
         Serving::start(&[&["serve", "--port", "0"], arguments].concat())
+    }
+
+    /// Starts `tvmspec serve` at any port, with its files in `folder`.
+    #[allow(dead_code, reason = "not every test looks at the files of a server")]
+    pub(crate) fn server_in(folder: &Path, arguments: &[&str]) -> Serving {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tvmspec"));
+        command.args(["serve", "--port", "0"]).args(arguments);
+        Serving::spawn(command.env("TMPDIR", folder).current_dir(folder))
+    }
+
+    /// Returns the numbers of open files, threads and children.
+    #[allow(dead_code, reason = "not every test counts them")]
+    pub(crate) fn holds(&self) -> (usize, usize, usize) {
+        let place = PathBuf::from(format!("/proc/{}", self.child.id()));
+        let count = |what: &str| fs::read_dir(place.join(what)).map_or(0, Iterator::count);
+        let threads = fs::read_dir(place.join("task")).into_iter().flatten();
+        let children = threads.map(|thread| {
+            let list = thread.map(|thread| fs::read_to_string(thread.path().join("children")));
+            let list = list.ok().and_then(Result::ok).unwrap_or_default();
+            list.split_whitespace().count()
+        });
+        (count("fd"), count("task"), children.sum())
+    }
+
+    /// Returns the resident memory, in KiB.
+    #[allow(dead_code, reason = "not every test measures it")]
+    pub(crate) fn resident(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().nth(1));
+        number.and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
     pub(crate) fn port(&self) -> u16 {
