@@ -13,13 +13,11 @@ use crate::support::rpc_maker::{Chance, Heard, Maker};
 use crate::support::serving::Serving;
 use crate::support::test_scale::is_thorough;
 use session::{Input, play};
-use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
+use std::fs;
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 use tvmspec::release::Release;
@@ -56,16 +54,7 @@ impl Server {
             arguments.extend(["--release", &name]);
         }
         let mut process = Serving::server_in(&own, &arguments);
-        // A thread keeps the pipe of the log empty.
-        let null = OwnedFd::from(File::open("/dev/null").expect("a file"));
-        let pipe = std::mem::replace(&mut process.log, BufReader::new(null.into()));
-        let (sender, log) = channel();
-        thread::spawn(move || {
-            for line in pipe.split(b'\n').map_while(Result::ok) {
-                // After the receiver is gone the lines are of no use.
-                let _ = sender.send(String::from_utf8_lossy(&line).into_owned());
-            }
-        });
+        let log = process.take_log();
         Server {
             process,
             release,

@@ -4,13 +4,14 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 
 /// A process that listens, and its log.
 pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
-    pub(crate) log: BufReader<ChildStderr>,
+    pub(crate) log: Box<dyn BufRead + Send>,
     /// The output after its address.
     pub(crate) rest: String,
 }
@@ -31,7 +32,7 @@ impl Serving {
         let mut line = String::new();
         let out = child.stdout.take().expect("piped");
         BufReader::new(out).read_line(&mut line).expect("a line");
-        let log = BufReader::new(child.stderr.take().expect("piped"));
+        let log = Box::new(BufReader::new(child.stderr.take().expect("piped")));
         let (first, rest) = line.trim().split_once(", ").unwrap_or((line.trim(), ""));
         let address = first.rsplit(' ').next().and_then(|last| last.parse().ok());
         Serving {
@@ -48,16 +49,32 @@ impl Serving {
         Serving::start(&[&["serve", "--port", "0"], arguments].concat())
     }
 
-    /// Starts `tvmspec serve` at any port, with its files in `folder`.
-    #[allow(dead_code, reason = "not every test looks at the files of a server")]
-    pub(crate) fn server_in(folder: &Path, arguments: &[&str]) -> Serving {
+    /// Starts `tvmspec` like [`Serving::start`], with its files in `folder`.
+    pub(crate) fn start_in(folder: &Path, arguments: &[&str]) -> Serving {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tvmspec"));
-        command.args(["serve", "--port", "0"]).args(arguments);
-        Serving::spawn(command.env("TMPDIR", folder).current_dir(folder))
+        command.args(arguments).env("TMPDIR", folder);
+        Serving::spawn(command.current_dir(folder))
+    }
+
+    /// Starts `tvmspec serve` at any port, with its files in `folder`.
+    pub(crate) fn server_in(folder: &Path, arguments: &[&str]) -> Serving {
+        Serving::start_in(folder, &[&["serve", "--port", "0"], arguments].concat())
+    }
+
+    /// Reads the log on a thread, so that its pipe is never full. Returns its lines.
+    pub(crate) fn take_log(&mut self) -> Receiver<String> {
+        let pipe = std::mem::replace(&mut self.log, Box::new(std::io::empty()));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in pipe.split(b'\n').map_while(Result::ok) {
+                // After the receiver is gone the lines are of no use.
+                let _ = sender.send(String::from_utf8_lossy(&line).into_owned());
+            }
+        });
+        lines
     }
 
     /// Returns the numbers of open files, threads and children.
-    #[allow(dead_code, reason = "not every test counts them")]
     pub(crate) fn holds(&self) -> (usize, usize, usize) {
         let place = PathBuf::from(format!("/proc/{}", self.child.id()));
         let count = |what: &str| fs::read_dir(place.join(what)).map_or(0, Iterator::count);
@@ -71,7 +88,6 @@ impl Serving {
     }
 
     /// Returns the resident memory, in KiB.
-    #[allow(dead_code, reason = "not every test measures it")]
     pub(crate) fn resident(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.unwrap_or_default();
@@ -85,7 +101,6 @@ impl Serving {
     }
 
     /// Returns the next line of the log, except lines about sessions that begin.
-    #[allow(dead_code, reason = "not every test reads a log")]
     pub(crate) fn line(&mut self) -> String {
         loop {
             let mut line = String::new();

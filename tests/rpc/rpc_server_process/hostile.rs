@@ -1,6 +1,7 @@
 //! Packets and hellos that no client of TVM writes, and that no case has.
 
-use super::{Peer, PeerAnswer, Server, framed, hello, init};
+use super::{PeerAnswer, framed, hello, init};
+use crate::support::serving::Serving;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use tvmspec::device::{Device, Dtype};
@@ -12,7 +13,7 @@ fn words(words: &[i32]) -> Vec<u8> {
 
 #[test]
 fn rpc_82_hostile_packets_end_their_session_and_the_next_client_is_served() {
-    let server = Server::start(&[]);
+    let server = Serving::server(&[]);
     let lookup = |release: u8, length: [i32; 2], text: &[u8]| {
         let code = if release < 21 { 11 } else { 8 };
         framed(9, &[&words(&[1, code]), &words(&length), text].concat())
@@ -42,7 +43,7 @@ fn rpc_82_hostile_packets_end_their_session_and_the_next_client_is_served() {
         assert!(!late, "{bytes:?}: {ended:?}");
         server.is_alive(release);
         // An alignment of 3 is rounded up.
-        let mut peer = Peer::of(&server, release);
+        let mut peer = server.peer(release);
         let [nbytes, alignment] = [16, 3].map(PackedValue::Int);
         let dtype = PackedValue::Dtype(Dtype::FLOAT32, 0);
         let args = vec![PackedValue::Device(Device::CPU), nbytes, alignment, dtype];
@@ -54,7 +55,7 @@ fn rpc_82_hostile_packets_end_their_session_and_the_next_client_is_served() {
 
 #[test]
 fn rpc_02_hostile_hellos_end_their_session_and_the_next_client_is_served() {
-    let server = Server::start(&[]);
+    let server = Serving::server(&[]);
     let long = [&Hello::MAGIC.to_le_bytes()[..], &i32::MAX.to_le_bytes()].concat();
     let negative = [&Hello::MAGIC.to_le_bytes()[..], &(-1_i32).to_le_bytes()].concat();
     for (name, bytes) in [
