@@ -2,7 +2,6 @@
 #![cfg(feature = "suite")]
 
 mod api;
-mod misuse;
 mod pool;
 
 use crate::support::cargo;

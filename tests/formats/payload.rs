@@ -1,4 +1,4 @@
-//! Payloads: every golden can be read, traced and written back, and written payloads read back.
+//! Payloads: damaged goldens that still read are written back.
 #![cfg(feature = "suite")]
 #![allow(missing_docs)]
 
@@ -17,7 +17,7 @@ use std::path::Path;
 use tvmspec::payload::{self, Payload};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
-use tvmspec::wire::{Cursor, Trace, Writer};
+use tvmspec::wire::{Cursor, Writer};
 
 /// The payload of an accepted case: name, kind, layout, bytes, expected value.
 struct Accepted {
@@ -59,113 +59,6 @@ fn read<'a>(kind: &str, layout: Layout, bytes: &'a [u8]) -> (Payload<'a>, Findin
         payload.unwrap_or_else(|broken| panic!("{kind}: {broken}")),
         findings,
     )
-}
-
-#[test]
-fn goldens_read_as_the_second_reader_reads_them_and_write_back() {
-    let accepted = accepted();
-    assert!(accepted.len() > 20);
-    for Accepted {
-        id,
-        kind,
-        layout,
-        bytes,
-        value,
-    } in accepted
-    {
-        let (payload, findings) = read(&kind, layout, &bytes);
-        assert!(payload.to_json() == value, "{id}: {}", payload.to_json());
-        let mut out = Writer::new();
-        payload.write(layout, &mut out).unwrap();
-        assert!(
-            out.into_bytes() == bytes,
-            "{id} is written differently; {findings:?}"
-        );
-        let again = Payload::from_json(&value).unwrap_or_else(|broken| panic!("{id}: {broken}"));
-        let mut out = Writer::new();
-        again.write(layout, &mut out).unwrap();
-        assert!(
-            out.into_bytes() == bytes,
-            "{id} is written differently from its JSON"
-        );
-    }
-}
-
-#[test]
-fn every_byte_of_a_golden_has_one_field() {
-    for Accepted {
-        id,
-        kind,
-        layout,
-        bytes,
-        ..
-    } in accepted()
-    {
-        let trace = Trace::new();
-        {
-            let mut cursor = Cursor::traced(&bytes, &trace);
-            payload::read(&kind, layout, &mut cursor, &mut Findings::default()).unwrap();
-        }
-        let mut end = 0;
-        for span in trace.into_spans() {
-            assert_eq!(
-                span.start, end,
-                "{id}: gap or overlap at {} ({})",
-                end, span.field
-            );
-            assert!(
-                !span.field.is_empty(),
-                "{id}: byte {} has no name",
-                span.start
-            );
-            end = span.end;
-        }
-        assert_eq!(end, bytes.len() as u64, "{id}: bytes after the last field");
-    }
-}
-
-#[test]
-fn the_form_of_a_payload_is_that_of_its_json() {
-    let mut several = 0;
-    for case in accepted() {
-        let (payload, _) = read(&case.kind, case.layout, &case.bytes);
-        let Payload::Known(known) = &payload else {
-            assert_eq!(payload.form(), None, "{}", case.id);
-            continue;
-        };
-        assert_eq!(payload.form(), Some(known.form().name), "{}", case.id);
-        assert_eq!(known.info().kind, case.kind, "{}", case.id);
-        if let Some(form) = case.value["form"].as_str() {
-            assert_eq!(payload.form(), Some(form), "{}", case.id);
-            several += 1;
-        }
-    }
-    assert!(
-        several > 10,
-        "{several} payloads of kinds with several forms"
-    );
-}
-
-#[test]
-fn a_payload_that_is_cut_anywhere_is_rejected_in_a_framed_layout() {
-    for Accepted {
-        id,
-        kind,
-        layout,
-        bytes,
-        ..
-    } in accepted()
-    {
-        if layout < Layout::V0_22 {
-            continue;
-        }
-        for length in 0..bytes.len() {
-            let mut findings = Findings::default();
-            let mut cursor = Cursor::new(&bytes[..length]);
-            let result = payload::read(&kind, layout, &mut cursor, &mut findings);
-            assert!(result.is_err(), "{id} reads when cut to {length} bytes");
-        }
-    }
 }
 
 /// Generates bytes of accepted payloads with a few changes, and sometimes with bytes after the end.

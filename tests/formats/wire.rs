@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tvmspec::rule::{Findings, Kind, Strictness, Violation};
+use tvmspec::rule::{Kind, Violation};
 use tvmspec::wire::json::WireType;
-use tvmspec::wire::rules::{WIRE_01, WIRE_06, WIRE_08};
+use tvmspec::wire::rules::{WIRE_01, WIRE_06};
 use tvmspec::wire::{Cursor, Trace, Writer};
 
 /// Generates a type, its name, and a value of it in JSON form.
@@ -105,26 +105,6 @@ fn a_failed_read_leaves_the_cursor_where_it_was() {
     assert!(cursor.words("indptr", WIRE_01).is_err());
     assert!(cursor.window("payload").is_err());
     assert_eq!(cursor.offset(), 0);
-}
-
-#[test]
-fn a_count_of_2_to_the_61_does_not_wrap() {
-    let mut bytes = ((1_u64 << 61) + 1).to_le_bytes().to_vec();
-    bytes.extend([0; 8]);
-    let broken = Cursor::new(&bytes).words("indptr", WIRE_01).unwrap_err();
-    assert_eq!((broken.rule(), broken.kind()), (WIRE_06, Kind::Truncated));
-}
-
-#[test]
-fn leftovers_are_noted_or_rejected() {
-    let mut findings = Findings::default();
-    Cursor::new(&[1]).finish("nothing", &mut findings).unwrap();
-    assert_eq!(findings.as_slice()[0].rule, WIRE_08);
-    let mut strict = Findings::new(Strictness::Strict);
-    let broken = Cursor::new(&[1])
-        .finish("nothing", &mut strict)
-        .unwrap_err();
-    assert_eq!(broken.kind(), Kind::Trailing);
 }
 
 #[test]

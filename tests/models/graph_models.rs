@@ -4,7 +4,6 @@
 mod debug;
 mod memory;
 
-use crate::support::skip::skipped;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -32,20 +31,9 @@ const MODELS: [(&str, &str, bool); 7] = [
     ("v0.8/resnet8", "resnet8.json", false),
 ];
 
-/// Checks whether this machine can run the models, which are compiled for x86-64 Linux.
-fn can_run() -> bool {
-    let can = cfg!(all(target_os = "linux", target_arch = "x86_64"));
-    if !can {
-        skipped("the models are compiled for x86-64 Linux");
-    }
-    can
-}
-
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn models_give_the_recorded_outputs_from_one_library() {
-    if !can_run() {
-        return;
-    }
     for (name, _, whole) in MODELS {
         if whole {
             // SAFETY: a golden of a release, with the graph that it was compiled for.
@@ -56,10 +44,8 @@ fn models_give_the_recorded_outputs_from_one_library() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn models_give_the_recorded_outputs_from_graph_params_and_kernels() {
-    if !can_run() {
-        return;
-    }
     for (name, graph, _) in MODELS {
         check(name, in_parts(name, graph));
     }
@@ -93,10 +79,8 @@ fn check(name: &str, mut model: Model) {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn the_program_prints_the_recorded_outputs() {
-    if !can_run() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     for (name, graph, whole) in MODELS {
         let model = |end: &str| golden(&format!("models/{name}{end}"));
@@ -122,10 +106,8 @@ fn the_program_prints_the_recorded_outputs() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn what_is_handed_in_is_checked() {
-    if !can_run() {
-        return;
-    }
     // SAFETY: a golden of a release, with the graph that it was compiled for.
     let mut model = unsafe { Model::load(golden("models/v0.8/mlp.so")) }.unwrap();
     let x = recorded("v0.8/mlp").remove("in_x").unwrap();
@@ -148,10 +130,8 @@ fn what_is_handed_in_is_checked() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn a_library_without_functions_is_rejected_with_all_names() {
-    if !can_run() {
-        return;
-    }
     let graph = std::fs::read_to_string(golden("resnet8.json")).unwrap();
     let library = golden("models/v0.8/mlp.kernels.so");
     // SAFETY: a golden of a release; nothing of it is called.

@@ -207,10 +207,8 @@ fn models_of_three_releases_whose_functions_are_compiled() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn compiled_functions_can_be_saved_and_count_their_arguments() {
-    if !can_load() {
-        return;
-    }
     for release in ["0.19", "0.21", "0.27"] {
         let machine = machine(&format!("compiled-{release}.so"));
         let fault = machine.call("rows", ()).unwrap_err().to_string();
@@ -225,10 +223,8 @@ fn compiled_functions_can_be_saved_and_count_their_arguments() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn a_bool_is_the_uint1_of_a_model_up_to_0_22() {
-    if !can_load() {
-        return;
-    }
     let machine = machine("bool-0.19.so");
     let x = Tensor::from_slice(&[1.0_f32, -2.0, 3.0, -4.0], &[4]).unwrap();
     let flags = Tensor::empty(&[4], Dtype::scalar(6, 8)).unwrap();
@@ -273,10 +269,8 @@ fn a_chain_of_a_thousand_operators() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn the_released_names_work_on_a_loaded_library() {
-    if !can_load() {
-        return;
-    }
     // SAFETY: a golden of a release, called as it was compiled.
     let model = unsafe { module::load(golden("branches.so")) }.unwrap();
     let call = |module: &module::Module, name: &str, args: &[Any]| {
@@ -323,10 +317,8 @@ fn the_released_names_work_on_a_loaded_library() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn an_error_says_where_it_happened_and_an_observer_sees_every_call() {
-    if !can_load() {
-        return;
-    }
     let machine = machine("mlp.so");
     let wrong: Any = Tensor::empty(&[1, 9], Dtype::FLOAT32).unwrap().into();
     let message = machine.call("main", (wrong,)).unwrap_err().to_string();

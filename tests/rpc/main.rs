@@ -4,7 +4,6 @@ mod rpc_client;
 mod rpc_farm;
 mod rpc_functions;
 mod rpc_hops;
-mod rpc_live_fuzz;
 mod rpc_process_fuzz;
 mod rpc_proxy;
 mod rpc_server;

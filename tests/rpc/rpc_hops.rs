@@ -4,7 +4,7 @@
 use crate::support::serving::Serving;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tvmspec::device::Device;
 use tvmspec::function::{Error, ErrorKind, Function};
 use tvmspec::object::Tensor;
@@ -96,63 +96,6 @@ fn rpc_93_a_session_through_two_servers_is_of_the_last_one() {
     assert!(line.contains("requests"), "{line}");
 }
 
-#[test]
-fn rpc_93_a_server_goes_nowhere_unless_it_is_allowed_to() {
-    let last = Serving::server(&[]);
-    let other = format!("127.0.0.1:{}", last.port() ^ 1);
-    for arguments in [
-        vec![],
-        vec!["--allow-connect", &other],
-        vec!["--allow-connect", "localhost"],
-    ] {
-        let first = Serving::server(&arguments);
-        for release in [8, 27] {
-            let error = connect(&first, Some(release), &[hop(&last, "")]).expect_err("not allowed");
-            let text = error.to_string();
-            assert!(
-                text.contains("RPC-93") && text.contains("allow-connect"),
-                "{text}"
-            );
-        }
-        // The next client gets a session there.
-        assert_eq!(
-            add_one(&connect(&first, None, &[]).expect("a session")),
-            Ok(42)
-        );
-    }
-}
-
-#[test]
-fn what_a_hop_fails_by_is_an_exception_and_the_client_may_begin_otherwise() {
-    let last = Serving::server(&["--release", "0.27"]);
-    let first = Serving::server(&["--allow-connect", "*"]);
-    for (hop, why) in [
-        (hop(&last, "another key"), "no server has key `another`"),
-        (
-            RemoteHop {
-                port: 1,
-                ..hop(&last, "")
-            },
-            "no connection to 127.0.0.1:1",
-        ),
-    ] {
-        let error = connect(&first, Some(27), &[hop]).expect_err("no session");
-        assert!(
-            error
-                .to_string()
-                .contains(why.split('`').next().unwrap_or(why)),
-            "{error}"
-        );
-    }
-    // Packets are passed on unchanged: a client of 0.8 cannot use a server of 0.27, and learns why.
-    let error = connect(&first, Some(8), &[hop(&last, "")]).expect_err("another era");
-    assert!(error.to_string().contains("RPC-100"), "{error}");
-    assert_eq!(
-        add_one(&connect(&first, Some(27), &[hop(&last, "")]).expect("a session")),
-        Ok(42)
-    );
-}
-
 /// The end of one connection must end the other one.
 #[test]
 fn rpc_93_a_session_ends_on_both_servers() {
@@ -168,31 +111,6 @@ fn rpc_93_a_session_ends_on_both_servers() {
     let error = add_one(&session).expect_err("the server is gone");
     assert!(error.to_string().contains("ended"), "{error}");
     first.line();
-}
-
-/// RPC-83: the time limit of the first server applies, and the second one cannot change it.
-#[test]
-fn rpc_83_the_time_of_a_session_with_a_hop_is_over() {
-    let mut last = Serving::server(&[]);
-    let first = Serving::server(&["--allow-connect", "127.0.0.1", "--timeout", "1"]);
-    let began = Instant::now();
-    let session = connect(&first, Some(27), &[hop(&last, "")]).expect("a session");
-    let error = loop {
-        std::thread::sleep(Duration::from_millis(50));
-        match add_one(&session) {
-            Ok(_) => assert!(
-                began.elapsed() < Duration::from_secs(15),
-                "the session continues"
-            ),
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(
-        error.kind(),
-        ErrorKind::Other("RPCSessionTimeoutError"),
-        "{error}"
-    );
-    assert!(last.line().contains("client"));
 }
 
 /// A stream that cannot be read and written at the same time.

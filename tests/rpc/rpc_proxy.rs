@@ -1,4 +1,4 @@
-//! A running proxy: pairing, relaying and recording.
+//! A running proxy: duplicates, recordings beside other files, and too few threads.
 
 #![cfg(all(feature = "cli", feature = "rpc", feature = "runtime"))]
 
@@ -8,12 +8,11 @@ mod web;
 
 use crate::support::serving;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::net::{SocketAddr, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use tvmspec::rpc::Hello;
 use tvmspec::rpc::proxy::{ProxyEvent, ProxyHandle, ProxyOptions, ProxyServer};
-use tvmspec::rpc::{Connection, Hello};
 use tvmspec::wire::Writer;
 
 /// A proxy on a thread, which ends with the test.
@@ -63,52 +62,6 @@ fn expect(stream: &mut TcpStream, bytes: &[u8]) {
 
 const SHUTDOWN: [u8; 12] = [4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
 
-/// RPC-71, RPC-73: the code of success equals the magic number, so the answer of the proxy looks like the hello of the other side.
-#[test]
-fn a_server_and_a_client_of_one_key_are_connected() {
-    let folder = tempfile::tempdir().unwrap();
-    let proxy = Running::new({
-        let mut options = ProxyOptions::default();
-        options.capture = Some(folder.path().to_owned());
-        options
-    });
-    let mut server = proxy.peer("server:dev");
-    let mut client = proxy.peer("client:dev -timeout=9");
-    expect(&mut server, &hello("client:dev -timeout=9"));
-    expect(&mut client, &hello("server:dev"));
-    client.write_all(&SHUTDOWN).unwrap();
-    expect(&mut server, &SHUTDOWN);
-    server.write_all(&SHUTDOWN).unwrap();
-    expect(&mut client, &SHUTDOWN);
-    drop(client);
-    assert_eq!(server.read(&mut [0]).unwrap(), 0);
-    drop((server, proxy));
-    recorded(folder.path(), 2);
-}
-
-/// Reads the recordings back, and checks that each side has the same number of messages.
-fn recorded(folder: &Path, messages: usize) {
-    let side = |side| std::fs::read(folder.join(format!("session-1.{side}.bin"))).unwrap();
-    let (client, server) = (side("client"), side("server"));
-    let read = Connection::read(&client, &server, None);
-    for side in [&read.client, &read.server] {
-        assert_eq!((side.messages().count(), &side.broken), (messages, &None));
-    }
-}
-
-/// RPC-72: a peer without a partner must be rejected.
-#[test]
-fn who_has_no_other_side_is_sent_away() {
-    let proxy = Running::new({
-        let mut options = ProxyOptions::default();
-        options.wait = Duration::from_millis(300);
-        options
-    });
-    let mut client = proxy.peer("client:dev");
-    expect(&mut client, &[0x73, 0xf2, 0x0f, 0]);
-    assert_eq!(client.read(&mut [0]).unwrap(), 0);
-}
-
 /// RPC-72: the first of two servers keeps its place. Either of them may be read first.
 #[test]
 fn a_second_server_of_a_key_is_a_duplicate() {
@@ -127,61 +80,6 @@ fn a_second_server_of_a_key_is_a_duplicate() {
     // The remaining server gets a client.
     let _client = proxy.peer("client:dev");
     assert_eq!(next(), [0x71, 0xf2, 0x0f, 0]);
-}
-
-/// RPC-70, RPC-01: the connection of a peer that breaks a rule must be closed, and the next peer must be served.
-#[test]
-fn what_breaks_a_rule_ends_its_own_connection() {
-    let proxy = Running::new(ProxyOptions::default());
-    for bytes in [
-        &hello("client:")[..],
-        &hello("foo"),
-        &[0; 8],
-        &[0x71, 0xf2, 0x0f, 0, 0xff, 0xff, 0xff, 0xff],
-    ] {
-        let mut peer = TcpStream::connect(proxy.handle.address()).unwrap();
-        peer.write_all(bytes).unwrap();
-        let mut rest = Vec::new();
-        let _ = peer.read_to_end(&mut rest);
-        assert!(rest.is_empty());
-    }
-    let mut server = proxy.peer("server:dev");
-    let mut client = proxy.peer("client:dev");
-    expect(&mut server, &hello("client:dev"));
-    expect(&mut client, &hello("server:dev"));
-}
-
-/// Before a single server every byte passes unchanged, including the hello and its answer.
-#[test]
-fn one_server_is_recorded() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let proxy = Running::new({
-        let mut options = ProxyOptions::default();
-        options.to = Some(listener.local_addr().unwrap());
-        options.capture = Some(folder.path().to_owned());
-        options
-    });
-    let mut client = proxy.peer("client:dev");
-    let (mut server, _) = listener.accept().unwrap();
-    expect(&mut server, &hello("client:dev"));
-    server.write_all(&hello("server:dev")).unwrap();
-    expect(&mut client, &hello("server:dev"));
-    client.write_all(&SHUTDOWN).unwrap();
-    expect(&mut server, &SHUTDOWN);
-    drop(client);
-    assert_eq!(server.read(&mut [0]).unwrap(), 0);
-    drop((server, proxy));
-    let side = |side| std::fs::read(folder.path().join(format!("session-1.{side}.bin"))).unwrap();
-    let (client, server) = (side("client"), side("server"));
-    let read = Connection::read(&client, &server, None);
-    assert_eq!(
-        (
-            read.client.messages().count(),
-            read.server.messages().count()
-        ),
-        (2, 1)
-    );
 }
 
 /// Existing files of sessions are kept, even those of another proxy in the same folder.

@@ -5,55 +5,16 @@ mod hostile;
 mod resources;
 mod termination;
 
+use crate::support::rpc_peer::{Peer, PeerAnswer};
+use crate::support::serving::Serving;
 use crate::support::skip::skipped;
-use std::borrow::Cow;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead as _, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::{Duration, Instant};
-use tvmspec::function::ErrorKind;
-use tvmspec::release::Release;
-use tvmspec::rpc::transport::Transport;
-use tvmspec::rpc::{Hello, HelloAnswer, PackedValue, Packet, Protocol, RpcCode, Speaker};
-use tvmspec::rule::Findings;
+use std::process::Command;
+use std::time::Duration;
+use tvmspec::rpc::{Hello, PackedValue, Packet};
 
-/// A server, which ends with the test.
-struct Server {
-    child: Child,
-    address: SocketAddr,
-    log: BufReader<ChildStderr>,
-}
-
-impl Server {
-    fn start(arguments: &[&str]) -> Server {
-        Server::start_in(&std::env::temp_dir(), arguments)
-    }
-
-    /// Starts a server whose files are in `folder`.
-    fn start_in(folder: &Path, arguments: &[&str]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
-            .args(["serve", "--port", "0"])
-            .args(arguments)
-            .env("TMPDIR", folder)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("a server");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped"))
-            .read_line(&mut line)
-            .expect("a line");
-        let address = line.trim().strip_prefix("serving on ");
-        let log = BufReader::new(child.stderr.take().expect("piped"));
-        let address = address.expect(&line).parse().expect("an address");
-        Server {
-            child,
-            address,
-            log,
-        }
-    }
-
+impl Serving {
     /// Opens a connection whose reads and writes take at most 20 s.
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("a connection");
@@ -73,9 +34,14 @@ impl Server {
         stream
     }
 
+    /// Returns a client whose session has begun.
+    fn peer(&self, release: u8) -> Peer {
+        Peer::begin(self.address, "", release).expect("a session")
+    }
+
     /// Plays a whole session of an honest client.
     fn is_alive(&self, release: u8) {
-        let mut peer = Peer::of(self, release);
+        let mut peer = self.peer(release);
         let found = peer.look_up("rpc.test.addone");
         assert_ne!(found, 0);
         peer.transport
@@ -83,114 +49,10 @@ impl Server {
             .expect("written");
         assert_eq!(peer.read(), PeerAnswer::Gone);
     }
-
-    /// Returns the next line of the log, without those about the start of a session.
-    fn line(&mut self) -> String {
-        loop {
-            let mut line = String::new();
-            self.log.read_line(&mut line).expect("a line");
-            if !line.ends_with(": begins\n") {
-                return line;
-            }
-        }
-    }
-}
-
-/// A client whose session has begun.
-struct Peer {
-    transport: Transport,
-    own: Protocol,
-    other: Protocol,
-}
-
-/// The result of a request.
-#[derive(Debug, PartialEq)]
-enum PeerAnswer {
-    /// The last value.
-    Value(PackedValue<'static>),
-    /// The text of an exception.
-    Raised(String),
-    /// The connection has ended.
-    Gone,
-}
-
-impl Peer {
-    fn of(server: &Server, release: u8) -> Peer {
-        let mut transport = Transport::tcp(server.connect()).expect("a socket");
-        transport.set_deadline(Some(Instant::now() + Duration::from_secs(20)));
-        let key = Cow::Borrowed("client:");
-        transport.write_hello(&Hello { key }).expect("written");
-        let release = Release::of(release);
-        let answer = transport.read_answer(release).expect("an answer");
-        assert_eq!(answer, HelloAnswer::Success("server:".into()));
-        let mut peer = Peer {
-            transport,
-            own: Protocol::new(release, Speaker::Client),
-            other: Protocol::new(release, Speaker::Server),
-        };
-        let init = Packet::InitServer(Cow::Borrowed(b"0.8.0"), Vec::new());
-        assert_eq!(peer.ask(&init), PeerAnswer::Value(PackedValue::None));
-        peer
-    }
-
-    fn ask(&mut self, packet: &Packet<'_>) -> PeerAnswer {
-        self.transport
-            .write_packet(packet, &self.own)
-            .expect("written");
-        self.read()
-    }
-
-    fn read(&mut self) -> PeerAnswer {
-        let mut findings = Findings::default();
-        let values = match self.transport.read_packet(&self.other, &mut findings) {
-            Ok(None) => return PeerAnswer::Gone,
-            Err(error) if error.kind() == ErrorKind::Connection => return PeerAnswer::Gone,
-            Ok(Some(Packet::Return(values))) => values,
-            Ok(Some(Packet::Exception(values))) => {
-                let [PackedValue::Str(text)] = &values[..] else {
-                    panic!("{values:?}")
-                };
-                return PeerAnswer::Raised(String::from_utf8_lossy(text).into_owned());
-            }
-            other => panic!("{other:?}"),
-        };
-        PeerAnswer::Value(match values.last() {
-            Some(PackedValue::Handle(token)) => PackedValue::Handle(*token),
-            Some(PackedValue::Int(value)) => PackedValue::Int(*value),
-            Some(PackedValue::Str(text)) => PackedValue::Str(text.to_vec().into()),
-            _ => PackedValue::None,
-        })
-    }
-
-    fn look_up(&mut self, name: &'static str) -> u64 {
-        let name = text(name);
-        handle(self.ask(&Packet::SystemCall(RpcCode::GetGlobalFunc, vec![name])))
-    }
-
-    fn call(&mut self, name: &'static str, args: Vec<PackedValue<'static>>) -> PeerAnswer {
-        let function = self.look_up(name);
-        self.ask(&Packet::CallFunc(function, args))
-    }
-}
-
-#[track_caller]
-fn handle(outcome: PeerAnswer) -> u64 {
-    match outcome {
-        PeerAnswer::Value(PackedValue::Handle(token)) => token,
-        other => panic!("{other:?}"),
-    }
 }
 
 fn text(text: &'static str) -> PackedValue<'static> {
     PackedValue::Str(text.as_bytes().into())
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Its sessions end with it.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn hello(key: &[u8]) -> Vec<u8> {
@@ -211,7 +73,7 @@ fn init() -> Vec<u8> {
 
 #[test]
 fn each_session_has_a_line_in_the_log() {
-    let mut server = Server::start(&[]);
+    let mut server = Serving::server(&[]);
     server.is_alive(27);
     let line = server.line();
     assert!(line.starts_with("session 1 from 127.0.0.1:"), "{line}");
@@ -278,7 +140,7 @@ fn clients_that_are_sent_elsewhere_are_a_warning() {
     );
     let with = |more: &[&str]| {
         let arguments = [&["--tracker", &place, "--key", "k"], more].concat();
-        let mut server = Server::start(&arguments);
+        let mut server = Serving::server(&arguments);
         // The session produces a line, so that the test ends even if there is no warning.
         drop(server.connect());
         server.line()

@@ -9,7 +9,6 @@ use crate::support::test_scale::is_thorough;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 use tvmspec::rpc::Hello;
 use tvmspec::rpc::client::{Session, SessionOptions};
@@ -17,13 +16,6 @@ use tvmspec::wire::Writer;
 
 /// More time than a server needs if it does not wait for a mute peer.
 const SOON: Duration = Duration::from_secs(6);
-
-/// Reads the log to its end: otherwise a server that writes a line for each peer would block on a full pipe.
-fn drain(serving: &Serving) {
-    let log = serving.log.get_ref().as_fd().try_clone_to_owned();
-    let mut log = std::fs::File::from(log.expect("a descriptor"));
-    std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-}
 
 /// Opens as many connections as the test may have.
 fn mute(address: SocketAddr) -> Vec<TcpStream> {
@@ -73,7 +65,7 @@ fn expect(stream: &mut TcpStream, bytes: &[u8]) {
 #[test]
 fn a_server_serves_the_next_client() {
     let mut server = Serving::server(&["--sessions", "2"]);
-    drain(&server);
+    drop(server.take_log());
     let mute = mute(server.address);
     let mut options = SessionOptions::default();
     options.timeout = Some(SOON);
@@ -113,7 +105,7 @@ fn a_tracker_answers_the_next_peer() {
 #[test]
 fn a_proxy_pairs_the_next_peers() {
     let mut proxy = Serving::start(&["proxy", "--port", "0"]);
-    drain(&proxy);
+    drop(proxy.take_log());
     let mute = mute(proxy.address);
     let mut server = peer(proxy.address, &hello("server:dev"));
     let more = self::mute(proxy.address);
@@ -129,7 +121,7 @@ fn a_proxy_pairs_the_next_peers() {
 #[cfg(feature = "web")]
 fn a_proxy_lets_the_next_peer_in_by_a_web_socket() {
     let mut proxy = Serving::start(&["proxy", "--port", "0", "--web-port", "0"]);
-    drain(&proxy);
+    drop(proxy.take_log());
     let web = proxy.rest.rsplit(' ').next().expect("a last word");
     let web: SocketAddr = web.parse().expect("an address");
     let mut mute = mute(web);
@@ -165,7 +157,7 @@ fn a_proxy_before_one_server_takes_no_mute_peer_to_it() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let to = listener.local_addr().expect("an address").to_string();
     let mut proxy = Serving::start(&["proxy", "--port", "0", "--to", &to]);
-    drain(&proxy);
+    drop(proxy.take_log());
     let mute = mute(proxy.address);
     let mut client = peer(proxy.address, &hello("client:dev"));
     // The first connection that arrives is that of the client that has written.

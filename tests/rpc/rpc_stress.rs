@@ -4,82 +4,18 @@
 //! The test takes a few seconds, or a minute if `TVMSPEC_THOROUGH` is set.
 #![cfg(all(target_os = "linux", feature = "cli", feature = "rpc"))]
 
+use crate::support::rpc_peer::{Peer, PeerAnswer};
+use crate::support::serving::Serving;
 use crate::support::test_scale::is_thorough;
 use std::borrow::Cow;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tvmspec::release::Release;
 use tvmspec::rpc::tracker::TrackerClient;
-use tvmspec::rpc::transport::Transport;
-use tvmspec::rpc::{
-    Hello, HelloAnswer, PackedValue, Packet, Protocol, RpcCode, Speaker, TrackerReply,
-    TrackerRequest, TrackerSummary,
-};
-use tvmspec::rule::Findings;
-
-/// A process of `tvmspec` that listens, with its files in a folder of the test.
-struct Process {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Process {
-    fn start(folder: &Path, arguments: &[&str]) -> Process {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
-            .args(arguments)
-            .env("TMPDIR", folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a process");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("piped");
-        BufReader::new(out).read_line(&mut line).expect("a line");
-        let address = line.trim().rsplit(' ').next();
-        let address = address.and_then(|address| address.parse().ok());
-        Process {
-            child,
-            address: address.unwrap_or_else(|| panic!("no address in {line:?}")),
-        }
-    }
-
-    fn server(folder: &Path, arguments: &[&str]) -> Process {
-        Process::start(folder, &[&["serve", "--port", "0"], arguments].concat())
-    }
-
-    /// Returns the numbers of open files and threads, which must not include those of ended sessions.
-    fn holds(&self) -> (usize, usize) {
-        let count = |what: &str| {
-            let entries = fs::read_dir(format!("/proc/{}/{what}", self.child.id()));
-            entries.map_or(0, Iterator::count)
-        };
-        (count("fd"), count("task"))
-    }
-
-    /// Returns the resident memory, in KiB.
-    fn resident(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        let status = status.unwrap_or_default();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-        let number = line.and_then(|line| line.split_whitespace().nth(1));
-        number.and_then(|number| number.parse().ok()).unwrap_or(0)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use tvmspec::rpc::{Hello, PackedValue, Packet, TrackerReply, TrackerRequest, TrackerSummary};
 
 /// Returns the process numbers of the sessions of all servers whose files are in `folder`.
 fn sessions(folder: &Path) -> Vec<u32> {
@@ -94,81 +30,32 @@ fn sessions(folder: &Path) -> Vec<u32> {
     numbers.filter(is_session).collect()
 }
 
-/// A client that writes packets itself, because a process may have any number of those.
-struct Peer {
-    transport: Transport,
-    own: Protocol,
-    other: Protocol,
+fn add_one(peer: &mut Peer) -> Result<(), String> {
+    match peer.call("rpc.test.addone", vec![PackedValue::Int(41)]) {
+        PeerAnswer::Value(PackedValue::Int(42)) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
 }
 
-impl Peer {
-    /// Begins a session. The error is the reason why there is no session.
-    fn begin(address: (&str, u16), key: &str, release: u8) -> Result<Peer, String> {
-        let message = |error: &dyn std::fmt::Display| error.to_string();
-        let stream = TcpStream::connect(address).map_err(|error| message(&error))?;
-        let mut transport = Transport::tcp(stream).map_err(|error| message(&error))?;
-        transport.set_deadline(Some(Instant::now() + Duration::from_secs(60)));
-        let key = Cow::Owned(format!("client:{key}"));
-        let hello = transport.write_hello(&Hello { key });
-        hello.map_err(|error| message(&error))?;
-        let release = Release::of(release);
-        let answer = transport.read_answer(release);
-        if !matches!(&answer, Ok(HelloAnswer::Success(_))) {
-            return Err(format!("{answer:?}"));
-        }
-        let mut peer = Peer {
-            transport,
-            own: Protocol::new(release, Speaker::Client),
-            other: Protocol::new(release, Speaker::Server),
-        };
-        peer.ask(&Packet::InitServer(Cow::Borrowed(b"0.8.0"), Vec::new()))?;
-        Ok(peer)
+/// Uploads a file, so that the session's directory is not empty.
+fn upload(peer: &mut Peer, bytes: usize) -> Result<(), String> {
+    let name = PackedValue::Str(b"a.bin".as_slice().into());
+    let content = PackedValue::Bytes(vec![7; bytes].into());
+    match peer.call("tvm.rpc.server.upload", vec![name, content]) {
+        PeerAnswer::Value(_) => Ok(()),
+        other => Err(format!("{other:?}")),
     }
+}
 
-    /// Writes a request. Returns the last value of its answer.
-    fn ask(&mut self, packet: &Packet<'_>) -> Result<Option<i64>, String> {
-        let message = |error: tvmspec::function::Error| error.to_string();
-        self.transport
-            .write_packet(packet, &self.own)
-            .map_err(message)?;
-        let mut findings = Findings::default();
-        let answer = self.transport.read_packet(&self.other, &mut findings);
-        match answer.map_err(message)? {
-            Some(Packet::Return(values)) => Ok(match values.last() {
-                Some(PackedValue::Int(value)) => Some(*value),
-                Some(PackedValue::Handle(token)) => i64::try_from(*token).ok(),
-                _ => None,
-            }),
-            Some(other) => Err(format!("{other:?}")),
-            None => Err("the server is gone".to_owned()),
-        }
-    }
+fn end(mut peer: Peer) {
+    let _ = peer.transport.write_packet(&Packet::Shutdown, &peer.own);
+}
 
-    fn call(&mut self, name: &str, args: Vec<PackedValue<'static>>) -> Result<Option<i64>, String> {
-        let name = PackedValue::Str(name.as_bytes().to_vec().into());
-        let found = self.ask(&Packet::SystemCall(RpcCode::GetGlobalFunc, vec![name]))?;
-        let function = found.and_then(|found| u64::try_from(found).ok());
-        self.ask(&Packet::CallFunc(function.unwrap_or(0), args))
-    }
-
-    fn add_one(&mut self) -> Result<(), String> {
-        match self.call("rpc.test.addone", vec![PackedValue::Int(41)])? {
-            Some(42) => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    }
-
-    /// Uploads a file, so that the session's directory is not empty.
-    fn upload(&mut self, bytes: usize) -> Result<(), String> {
-        let name = PackedValue::Str(b"a.bin".as_slice().into());
-        let content = PackedValue::Bytes(vec![7; bytes].into());
-        self.call("tvm.rpc.server.upload", vec![name, content])
-            .map(drop)
-    }
-
-    fn end(mut self) {
-        let _ = self.transport.write_packet(&Packet::Shutdown, &self.own);
-    }
+/// Starts a server whose log is not read.
+fn server(folder: &Path, arguments: &[&str]) -> Serving {
+    let mut server = Serving::server_in(folder, arguments);
+    drop(server.take_log());
+    server
 }
 
 /// Waits until `is` returns true.
@@ -184,13 +71,13 @@ fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
 #[test]
 fn two_hundred_sessions_are_served_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    let server = Process::server(folder.path(), &["--sessions", "250"]);
+    let server = server(folder.path(), &["--sessions", "250"]);
     let began = Instant::now();
-    let (fds, threads) = server.holds();
+    let (fds, threads, _) = server.holds();
     let begin = |number: u32| {
         let release = if number.is_multiple_of(2) { 8 } else { 27 };
         let mut peer = Peer::begin(("127.0.0.1", server.address.port()), "", release)?;
-        peer.upload(1000)?;
+        upload(&mut peer, 1000)?;
         Ok(peer)
     };
     let parts: Vec<Vec<Peer>> = thread::scope(|scope| {
@@ -207,12 +94,12 @@ fn two_hundred_sessions_are_served_at_once() {
     });
     assert_eq!(sessions(folder.path()).len(), 200);
     for mut peer in parts.into_iter().flatten() {
-        peer.add_one().expect("it is served");
-        peer.end();
+        add_one(&mut peer).expect("it is served");
+        end(peer);
     }
     wait_until("sessions are left", || sessions(folder.path()).is_empty());
     wait_until("files or threads are left", || {
-        let (now_fds, now_threads) = server.holds();
+        let (now_fds, now_threads, _) = server.holds();
         now_fds <= fds && now_threads <= threads
     });
     assert!(
@@ -245,9 +132,9 @@ fn clients(seed: u64, tracker: u16, plain: u16, over: &AtomicBool, served: &Atom
         } else {
             let found = TrackerClient::connect(("127.0.0.1", tracker))
                 .and_then(|mut tracker| tracker.request("farm", 1, Duration::from_secs(1)));
-            found
-                .map_err(|error| error.to_string())
-                .and_then(|found| Peer::begin((&found.host, found.port), &found.match_key, release))
+            found.map_err(|error| error.to_string()).and_then(|found| {
+                Peer::begin((found.host.as_str(), found.port), &found.match_key, release)
+            })
         };
         let Ok(mut peer) = peer else {
             thread::sleep(Duration::from_millis(10));
@@ -265,8 +152,11 @@ fn clients(seed: u64, tracker: u16, plain: u16, over: &AtomicBool, served: &Atom
             }
             _ => {
                 let size = chance.below(100_000) as usize;
-                if peer.upload(size).and_then(|()| peer.add_one()).is_ok() {
-                    peer.end();
+                if upload(&mut peer, size)
+                    .and_then(|()| add_one(&mut peer))
+                    .is_ok()
+                {
+                    end(peer);
                     served.fetch_add(1, Ordering::SeqCst);
                 }
             }
@@ -287,19 +177,19 @@ fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
     let lasts = Duration::from_secs(if is_thorough() { 60 } else { 4 });
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let mut tracker = Process::start(folder, &["tracker", "--port", "0", "--silent"]);
+    let mut tracker = Serving::start_in(folder, &["tracker", "--port", "0", "--silent"]);
     let port = tracker.address.port();
     let at = format!("127.0.0.1:{port}");
     let arguments = ["--tracker", &at, "--key", "farm", "--sessions", "6"];
-    let start = || Process::server(folder, &arguments);
+    let start = || server(folder, &arguments);
     let mut farm = [start(), start(), start()];
     // This server lives throughout: at the end it must hold the same resources as at the beginning.
-    let plain = Process::server(folder, &["--sessions", "12"]);
+    let plain = server(folder, &["--sessions", "12"]);
     let plain_port = plain.address.port();
     let settle = || {
         let begin = || Peer::begin(("127.0.0.1", plain_port), "", 27);
         let peers: Vec<_> = (0..4).map(|_| begin().expect("a session")).collect();
-        peers.into_iter().for_each(Peer::end);
+        peers.into_iter().for_each(end);
     };
     settle();
     wait_until("sessions are left", || sessions(folder).is_empty());
@@ -335,7 +225,7 @@ fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
         if !is_restarted && began.elapsed() > lasts / 2 {
             is_restarted = true;
             drop(tracker);
-            tracker = Process::start(
+            tracker = Serving::start_in(
                 folder,
                 &["tracker", "--port", &port.to_string(), "--silent"],
             );
@@ -359,7 +249,7 @@ fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
         })
     });
     // The next server removes the files that killed servers have left. Its own are removed as well, because it ends by a signal.
-    let mut next = Process::server(folder, &[]);
+    let mut next = server(folder, &[]);
     let number = rustix::process::Pid::from_child(&next.child);
     rustix::process::kill_process(number, rustix::process::Signal::INT).expect("a signal");
     assert!(next.child.wait().expect("an end").success());
@@ -382,6 +272,7 @@ fn kills_of_clients_sessions_servers_and_the_tracker_leave_nothing_behind() {
     let found = found
         .request("farm", 1, Duration::from_secs(20))
         .expect("a server");
-    let mut peer = Peer::begin((&found.host, found.port), &found.match_key, 27).expect("a session");
-    peer.add_one().expect("it is served");
+    let mut peer =
+        Peer::begin((found.host.as_str(), found.port), &found.match_key, 27).expect("a session");
+    add_one(&mut peer).expect("it is served");
 }

@@ -4,7 +4,6 @@
 mod c_interface;
 
 use crate::support::separate_process::alone;
-use crate::support::skip::skipped;
 use std::path::PathBuf;
 use tvmspec::module::{self, Library, Module, ModuleKind};
 use tvmspec::object::Tensor;
@@ -16,15 +15,6 @@ use tvmspec::value::Any;
 const F32: Dtype = Dtype::FLOAT32;
 
 const I32: Dtype = Dtype::INT32;
-
-/// Checks whether the golden libraries run here. They are machine code for x86-64 Linux.
-fn runs_here() -> bool {
-    let here = cfg!(all(target_os = "linux", target_arch = "x86_64"));
-    if !here {
-        skipped("the golden libraries are for x86-64 Linux");
-    }
-    here
-}
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -65,10 +55,8 @@ fn adds_one(module: &Module, function: &str) {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn libraries_of_both_eras_give_the_right_numbers() {
-    if !runs_here() {
-        return;
-    }
     for name in [
         "host-0.8.so",
         "c-0.8.so",
@@ -82,20 +70,16 @@ fn libraries_of_both_eras_give_the_right_numbers() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn the_entry_point_of_an_old_library_is_the_function_that_its_symbol_names() {
-    if !runs_here() {
-        return;
-    }
     adds_one(&open("host-0.8.so"), "__tvm_main__");
     // A C host exports a function of this name instead.
     adds_one(&open("c-0.8.so"), "__tvm_main__");
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn a_wrong_argument_has_the_error_of_the_compiled_code() {
-    if !runs_here() {
-        return;
-    }
     let add1 = open("host-0.8.so").require("add1").unwrap();
     let (input, output) = (tensor(&[0.0; 4]), tensor(&[0.0; 4]));
     let message = |args: Vec<Any>| {
@@ -118,10 +102,8 @@ fn a_wrong_argument_has_the_error_of_the_compiled_code() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn the_tree_of_a_library_is_the_tree_that_was_exported() {
-    if !runs_here() {
-        return;
-    }
     let tree = |module: &Module| -> (String, Vec<String>) {
         (
             module.kind(),
@@ -152,10 +134,8 @@ fn the_tree_of_a_library_is_the_tree_that_was_exported() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn a_library_says_what_it_is() {
-    if !runs_here() {
-        return;
-    }
     let layout = |name| {
         // SAFETY: the library is a golden of a release, and nothing of it is called.
         unsafe { module::load_library(golden(name), Strictness::Strict) }
@@ -183,10 +163,8 @@ fn a_library_says_what_it_is() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn data_is_no_function() {
-    if !runs_here() {
-        return;
-    }
     assert!(
         open("tree3-0.8.so")
             .function("__tvm_dev_mblob", false)
@@ -202,10 +180,8 @@ fn data_is_no_function() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn a_kind_without_a_runtime_fails_when_it_is_called_and_says_why() {
-    if !runs_here() {
-        return;
-    }
     let module = open("tree3-0.8.so");
     let metal = &module.imports()[0];
     let kernel = metal
@@ -264,10 +240,8 @@ fn is_mapped(name: &str) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn a_library_stays_mapped_while_a_function_of_it_lives() {
-    if !runs_here() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("stays-mapped.so");
     std::fs::copy(golden("host-0.8.so"), &copy).unwrap();
@@ -285,10 +259,8 @@ fn a_library_stays_mapped_while_a_function_of_it_lives() {
 
 /// The test calls `add1` of 0.21, and of 0.22 and later, which has fixed shapes.
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn one_process_calls_libraries_of_every_convention() {
-    if !runs_here() {
-        return;
-    }
     let (oldest, middle, newest) = (
         open("host-0.8.so"),
         open("host-0.21.so"),
@@ -309,10 +281,8 @@ fn one_process_calls_libraries_of_every_convention() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn new_code_says_what_it_expected() {
-    if !runs_here() {
-        return;
-    }
     let main = open("host-0.27.so").require("main").unwrap();
     let error = main
         .call((tensor(&[0.0; 3]), tensor(&[0.0; 3])))
@@ -334,10 +304,8 @@ fn new_code_says_what_it_expected() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn static_constructors_fill_the_system_library() {
-    if !runs_here() {
-        return;
-    }
     // Opening the library runs its constructors, which register its content. The plain loader finds no blob under the library's own name.
     let opened = open("system-0.27.so");
     let system = module::system_library("modA_").unwrap();
@@ -360,10 +328,8 @@ fn static_constructors_fill_the_system_library() {
 ///
 /// The search path of the linker is fixed when a process starts, so this test runs itself again.
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn a_bare_name_is_left_to_the_dynamic_linker() {
-    if !runs_here() {
-        return;
-    }
     if std::env::var_os("TVMSPEC_BARE_NAME").is_some() {
         // SAFETY: the libraries are copies of a golden of a release, called as they were compiled.
         let named = |name: &str| unsafe { module::load_named(name) };
@@ -394,10 +360,8 @@ fn a_bare_name_is_left_to_the_dynamic_linker() {
 
 /// MOD-26: the message names the library and the missing functions.
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn a_library_that_misses_functions_is_named_with_them() {
-    if !runs_here() {
-        return;
-    }
     // SAFETY: the golden runs nothing when it is opened.
     let error = unsafe { module::load(golden("open-unmet.so")) }.unwrap_err();
     let message = error.to_string();
@@ -407,10 +371,8 @@ fn a_library_that_misses_functions_is_named_with_them() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn a_version_behind_the_ending_is_not_the_ending() {
-    if !runs_here() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     for name in ["libm.so.6", "a.b-libx.so.1.22.333"] {
         let path = folder.path().join(name);

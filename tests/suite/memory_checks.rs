@@ -58,6 +58,24 @@ operations! {
     vm: decode run;
 }
 
+/// The operations of the device chapter that run devices of this crate.
+mod device {
+    #[test]
+    fn simulate() {
+        super::all_pass("device", "simulate");
+    }
+
+    #[test]
+    fn pool() {
+        super::all_pass("device", "pool");
+    }
+
+    #[test]
+    fn program() {
+        super::all_pass("device", "program");
+    }
+}
+
 #[test]
 fn no_operation_is_left_out() {
     for (chapter, named) in OPERATIONS {

@@ -5,6 +5,7 @@
 //! of the source. This file reads those lists and checks that they match the current source.
 #![cfg(feature = "suite")]
 
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -15,17 +16,30 @@ use tvmspec::spec;
 /// Name of the mutant's switch in `put`.
 const SWITCH: &str = "MUTATED";
 
+/// A list of mutants.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    mutant: Vec<Mutant>,
+}
+
 /// One wrong behaviour.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Mutant {
     /// Chapter and a unique name in it, for example `value/padding-set`.
     id: String,
     /// Rule that the mutant breaks. The case that detects it names this rule.
     pub(crate) rule: String,
+    /// The wrong behaviour, in one line.
+    wrong: String,
     /// Replacements in product code. All are active together.
-    edits: Vec<Edit>,
+    edit: Vec<Edit>,
 }
 
 /// Change of product code that the switch activates.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Edit {
     /// Path from the root of the project, for example `src/value/header.rs`.
     file: String,
@@ -66,72 +80,24 @@ fn name_of_list(path: &Path) -> Option<String> {
 
 /// Parses the mutants of one list.
 fn parse(chapter: &str, text: &str) -> Result<Vec<Mutant>, String> {
-    let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
-    let mutants = entries(&table, "mutant", &["mutant"])?;
-    let read = |(index, entry): (usize, &toml::Table)| {
-        let mutant = Mutant::read(chapter, entry);
-        mutant.map_err(|error| format!("mutant {}: {error}", index + 1))
-    };
-    mutants.into_iter().enumerate().map(read).collect()
-}
-
-impl Mutant {
-    /// Parses one mutant, whose id begins with the chapter of its list.
-    fn read(chapter: &str, entry: &toml::Table) -> Result<Mutant, String> {
-        let edits = entries(entry, "edit", &["id", "rule", "wrong", "edit"])?;
-        let id = text(entry, "id")?;
+    let list: List = toml::from_str(text).map_err(|error| error.to_string())?;
+    for mutant in &list.mutant {
+        let id = &mutant.id;
         let name = id
             .strip_prefix(chapter)
             .and_then(|rest| rest.strip_prefix('/'));
         if name.is_none_or(str::is_empty) {
             return Err(format!("the id `{id}` is not {chapter}/NAME"));
         }
-        if text(entry, "wrong")?.contains('\n') {
-            return Err(format!("`wrong` of {id} is more than a line"));
+        if mutant.wrong.trim().is_empty() || mutant.wrong.contains('\n') {
+            return Err(format!("`wrong` of {id} is not one line"));
         }
-        let read = |edit: &&toml::Table| {
-            entries(edit, "", &["file", "find", "put"])?;
-            Ok(Edit {
-                file: text(edit, "file")?,
-                find: text(edit, "find")?,
-                put: text(edit, "put")?,
-            })
-        };
-        let edits: Result<Vec<Edit>, String> = edits.iter().map(read).collect();
-        Ok(Mutant {
-            rule: text(entry, "rule")?,
-            edits: edits.map_err(|error| format!("{id}: {error}"))?,
-            id,
-        })
+        let has_text = |edit: &Edit| !edit.find.trim().is_empty();
+        if mutant.edit.is_empty() || !mutant.edit.iter().all(has_text) {
+            return Err(format!("{id} has no edit, or one without a text"));
+        }
     }
-}
-
-/// Returns the tables of the list `name` in `table`, which may only have the keys in `keys`. There must be at least one table if
-/// `name` is not empty.
-fn entries<'a>(
-    table: &'a toml::Table,
-    name: &str,
-    keys: &[&str],
-) -> Result<Vec<&'a toml::Table>, String> {
-    if let Some(key) = table.keys().find(|key| !keys.contains(&key.as_str())) {
-        return Err(format!("there is no key `{key}`"));
-    }
-    if name.is_empty() {
-        return Ok(Vec::new());
-    }
-    let list = table.get(name).and_then(toml::Value::as_array);
-    let list: Option<Vec<_>> =
-        list.map(|list| list.iter().filter_map(toml::Value::as_table).collect());
-    list.filter(|list| !list.is_empty())
-        .ok_or_else(|| format!("there is no [[{name}]]"))
-}
-
-/// Returns a required text member.
-fn text(table: &toml::Table, key: &str) -> Result<String, String> {
-    let text = table.get(key).and_then(toml::Value::as_str);
-    text.filter(|text| !text.trim().is_empty())
-        .map(str::to_owned)
-        .ok_or_else(|| format!("`{key}` is missing or no text"))
+    Ok(list.mutant)
 }
 
 /// Returns the problems of the edits of one file: text that does not occur exactly once, and edits that overlap.
@@ -190,7 +156,7 @@ fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
                 mutant.id, mutant.rule
             )),
         }
-        for edit in &mutant.edits {
+        for edit in &mutant.edit {
             by_file
                 .entry(&edit.file)
                 .or_default()
@@ -213,34 +179,13 @@ fn a_list_that_is_wrong_says_where() {
     let whole = "[[mutant]]\nid = 'wire/a'\nrule = 'WIRE-01'\nwrong = 'w'\n[[mutant.edit]]\nfile = 'f'\nfind = 'x'\nput = 'MUTATED'\n";
     assert_eq!(parse("wire", whole).map(|list| list.len()), Ok(1));
     for (line, put, problem) in [
-        (
-            "id = 'wire/a'",
-            "id = 'blob/a'",
-            "mutant 1: the id `blob/a` is not wire/NAME",
-        ),
-        (
-            "rule = 'WIRE-01'",
-            "",
-            "mutant 1: `rule` is missing or no text",
-        ),
-        (
-            "wrong = 'w'",
-            "wrong = 'w'\nwhy = 'x'",
-            "mutant 1: there is no key `why`",
-        ),
-        (
-            "find = 'x'",
-            "",
-            "mutant 1: wire/a: `find` is missing or no text",
-        ),
-        (
-            "[[mutant.edit]]",
-            "[[mutant.edits]]",
-            "mutant 1: there is no key `edits`",
-        ),
+        ("'wire/a'", "'blob/a'", "`blob/a` is not wire/NAME"),
+        ("'w'", "\"a\\nb\"", "`wrong` of wire/a is not one line"),
+        ("find = 'x'", "find = ''", "without a text"),
+        ("rule = 'WIRE-01'", "", "missing field `rule`"),
     ] {
-        let list = parse("wire", &whole.replace(line, put));
-        assert_eq!(list.map(|list| list.len()), Err(problem.to_owned()));
+        let error = parse("wire", &whole.replace(line, put)).expect_err(put);
+        assert!(error.contains(problem), "{error}");
     }
 }
 

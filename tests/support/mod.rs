@@ -15,6 +15,8 @@ pub(crate) mod observed_targets;
 pub(crate) mod python;
 #[cfg(all(unix, feature = "rpc", feature = "runtime"))]
 pub(crate) mod rpc_maker;
+#[cfg(all(unix, feature = "rpc", feature = "runtime"))]
+pub(crate) mod rpc_peer;
 pub(crate) mod schema;
 pub(crate) mod separate_process;
 #[cfg(feature = "cli")]

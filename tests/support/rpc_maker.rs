@@ -314,10 +314,7 @@ pub(crate) struct Heard {
 pub(crate) struct HeardState {
     /// Handles that the server has returned.
     tokens: Vec<u64>,
-    /// The number of answers, and of exceptions among them.
     pub(crate) answers: usize,
-    pub(crate) exceptions: usize,
-    pub(crate) last_is_exception: bool,
     /// `true` if nothing more can be read.
     pub(crate) is_over: bool,
 }
@@ -332,21 +329,18 @@ impl Heard {
             let packet = transport.read_packet(&spoken, &mut findings);
             let mut state = lock(&self.state);
             match packet {
-                Ok(Some(Packet::Return(values))) => {
+                Ok(Some(packet)) => {
+                    let values = match &packet {
+                        Packet::Return(values) => values.as_slice(),
+                        _ => &[],
+                    };
                     let tokens = values.iter().filter_map(|value| match value {
                         V::Handle(token) if *token != 0 => Some(*token),
                         V::Tensor(block) => Some(block.data),
                         _ => None,
                     });
                     state.tokens.extend(tokens);
-                    (state.answers, state.last_is_exception) = (state.answers + 1, false);
-                }
-                Ok(Some(Packet::Exception(_))) => {
-                    (state.answers, state.last_is_exception) = (state.answers + 1, true);
-                    state.exceptions += 1;
-                }
-                Ok(Some(_)) => {
-                    (state.answers, state.last_is_exception) = (state.answers + 1, false);
+                    state.answers += 1;
                 }
                 Ok(None) | Err(_) => state.is_over = true,
             }

@@ -1,16 +1,13 @@
 //! Obstacles to opening a library, and the places that are searched.
 
 use super::{ask, compile, reply};
-use crate::support::skip::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn what_keeps_a_library_from_opening_is_named() {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return skipped("it looks for libraries as Linux does");
-    }
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let host = "int __tvm_ffi_f(void* self, const void* args, int n, void* out) { return 0; }";
@@ -68,10 +65,8 @@ fn folder_of(folder: &Path, name: &str) -> PathBuf {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn libraries_are_looked_for_in_the_order_of_the_loader() {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return skipped("it looks for libraries as Linux does");
-    }
     let folder = tempfile::tempdir().unwrap();
     let (own, named, linked) = (
         folder_of(folder.path(), "own"),
@@ -118,10 +113,8 @@ fn libraries_are_looked_for_in_the_order_of_the_loader() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn what_libraries_need_in_turn_is_looked_for() {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return skipped("it looks for libraries as Linux does");
-    }
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let (deep, near, library) = (
@@ -151,10 +144,8 @@ fn what_libraries_need_in_turn_is_looked_for() {
 }
 
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn versions_of_symbols_are_held_to_the_library_that_is_here() {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return skipped("it looks for libraries as Linux does");
-    }
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let (versioned, library) = (at("libtvmspec_versioned.so"), at("f.so"));

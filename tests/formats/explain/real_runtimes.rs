@@ -2,7 +2,6 @@
 
 use super::user_files::{outcome, posted, print};
 use super::{ask, compile, golden, outcomes, reply};
-use crate::support::skip::skipped;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,10 +25,8 @@ fn why(file: &Path, release: &str) -> String {
 
 /// On x86-64 Linux, `ld` rejects all of these. On their own machine they can be linked and loaded.
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn objects_of_another_machine_are_not_for_this_one() {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return skipped("the files are for other machines than x86-64 Linux");
-    }
     let files = [
         (
             "riscv64-0.16.tar",
@@ -172,10 +169,8 @@ fn functions_that_nothing_marks_may_be_packed() {
 
 /// The real 0.19 loads a library of BYOC's `ccompiler`, which calls `tvm::runtime::Object` of libtvm.
 #[test]
+#[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
 fn cpp_functions_of_tvm_are_those_of_the_runtime() {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return skipped("it looks for functions as Linux does");
-    }
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("external.so");
     let source = "int _ZNK3tvm7runtime6Object11DerivedFromEj(void*, unsigned);\nint _ZN3other4callEv(void);\nint TVMAPISetLastError(const char*);\nvoid* __tvm_module_ctx;\nint f(void* a) { TVMAPISetLastError(0); return _ZNK3tvm7runtime6Object11DerivedFromEj(a, 0); }\n";

@@ -1,28 +1,44 @@
 //! The evidence of a chapter, from `spec/evidence/<chapter>.toml`.
 
 use super::boundary;
-use serde_json::{Map, Value};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// The evidence of each rule of a chapter.
 pub(crate) type Chapter = BTreeMap<String, Evidence>;
 
 /// The evidence of one rule.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Evidence {
     pub(crate) since: Option<Proof>,
     pub(crate) until: Option<Proof>,
     /// Proofs of boundaries in the text, by the minor of the release.
+    #[serde(deserialize_with = "by_minor")]
     pub(crate) says: BTreeMap<u8, Proof>,
     /// Proofs of universal claims, by words of the rule that make them.
     pub(crate) claims: BTreeMap<String, Proof>,
+    // `tvmspec rule` prints these; `spec::evidence` parses them.
+    #[serde(rename = "documented")]
+    _documented: Vec<String>,
+    #[serde(rename = "source")]
+    _source: Vec<String>,
+    #[serde(rename = "observed")]
+    _observed: Vec<String>,
+    #[serde(rename = "inferred")]
+    _inferred: String,
 }
 
 /// The proof of one boundary, or of one claim.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Proof {
+    #[serde(deserialize_with = "probes")]
     pub(crate) present: Vec<Probe>,
+    #[serde(deserialize_with = "probes")]
     pub(crate) absent: Vec<Probe>,
+    #[serde(rename = "as")]
     pub(crate) same_as: Option<String>,
     pub(crate) run: Option<String>,
     pub(crate) inferred: Option<String>,
@@ -43,114 +59,50 @@ impl Evidence {
         let sides = self.since.iter().chain(&self.until);
         sides.chain(self.says.values()).chain(self.claims.values())
     }
-
-    fn read(value: Value) -> Result<Evidence, String> {
-        let mut evidence = Evidence::default();
-        for (key, value) in table(value)? {
-            let within = |error: String| format!("{key}: {error}");
-            match key.as_str() {
-                "since" => evidence.since = Some(Proof::read(value).map_err(within)?),
-                "until" => evidence.until = Some(Proof::read(value).map_err(within)?),
-                "says" => {
-                    for (words, proof) in table(value).map_err(within)? {
-                        let minor = boundary::named(&words).ok_or_else(|| {
-                            format!("says.{words}: neither a minor of a release nor words with one")
-                        })?;
-                        let proof =
-                            Proof::read(proof).map_err(|error| format!("says.{words}: {error}"))?;
-                        if evidence.says.insert(minor, proof).is_some() {
-                            return Err(format!("says.{words}: 0.{minor} has evidence already"));
-                        }
-                    }
-                }
-                "claims" => {
-                    for (words, proof) in table(value).map_err(within)? {
-                        let proof = Proof::read(proof)
-                            .map_err(|error| format!("claims.\"{words}\": {error}"))?;
-                        evidence.claims.insert(words, proof);
-                    }
-                }
-                // `tvmspec rule` prints these; `spec::evidence` parses them.
-                "documented" | "source" | "observed" => drop(texts(value).map_err(within)?),
-                "inferred" => drop(text(value).map_err(within)?),
-                _ => return Err(format!("there is no `{key}`")),
-            }
-        }
-        Ok(evidence)
-    }
 }
 
 impl Proof {
-    fn read(value: Value) -> Result<Proof, String> {
-        let mut proof = Proof::default();
-        for (key, value) in table(value)? {
-            match key.as_str() {
-                "present" => proof.present = probes(value)?,
-                "absent" => proof.absent = probes(value)?,
-                "as" => proof.same_as = Some(text(value)?),
-                "run" => proof.run = Some(text(value)?),
-                "inferred" => proof.inferred = Some(text(value)?),
-                _ => return Err(format!("there is no `{key}`")),
-            }
-        }
-        Ok(proof)
-    }
-
     pub(crate) fn probes(&self) -> impl Iterator<Item = &Probe> {
         self.present.iter().chain(&self.absent)
     }
 }
 
 /// Parses the evidence of a chapter.
-pub(crate) fn read(toml: &str) -> Result<Chapter, String> {
-    let rules: Map<String, Value> = toml::from_str(toml).map_err(|error| error.to_string())?;
-    let read = |(id, value): (String, Value)| match Evidence::read(value) {
-        Ok(evidence) => Ok((id, evidence)),
-        Err(error) => Err(format!("{id}: {error}")),
-    };
-    rules.into_iter().map(read).collect()
+pub(crate) fn read(toml: &str) -> Result<Chapter, toml::de::Error> {
+    toml::from_str(toml)
 }
 
-/// Parses one probe, or a list of them.
-fn probes(value: Value) -> Result<Vec<Probe>, String> {
-    let Value::Array(items) = value else {
-        return Err("a probe is a list of four texts".to_owned());
-    };
-    match items.first() {
-        Some(Value::Array(_)) => items.into_iter().map(probe).collect(),
-        _ => Ok(vec![probe(Value::Array(items))?]),
+/// Reads proofs by words with a release, as a map by its minor.
+fn by_minor<'v, D: Deserializer<'v>>(form: D) -> Result<BTreeMap<u8, Proof>, D::Error> {
+    let mut says = BTreeMap::new();
+    for (words, proof) in BTreeMap::<String, Proof>::deserialize(form)? {
+        let minor = boundary::named(&words).ok_or_else(|| {
+            D::Error::custom(format!("{words}: neither a minor nor words with one"))
+        })?;
+        if says.insert(minor, proof).is_some() {
+            return Err(D::Error::custom(format!("0.{minor} has evidence already")));
+        }
     }
+    Ok(says)
 }
 
-fn probe(value: Value) -> Result<Probe, String> {
-    let four: Result<[String; 4], _> = texts(value)?.try_into();
-    let [repository, tag, path, text] =
-        four.map_err(|_| "a probe is repository, tag, path, text".to_owned())?;
-    Ok(Probe {
+/// Reads one probe, or a list of them. A probe is repository, tag, path, text.
+fn probes<'v, D: Deserializer<'v>>(form: D) -> Result<Vec<Probe>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a probe is a list of four texts")]
+    enum Form {
+        One([String; 4]),
+        Several(Vec<[String; 4]>),
+    }
+    let all = match Form::deserialize(form)? {
+        Form::One(probe) => vec![probe],
+        Form::Several(all) => all,
+    };
+    let probe = |[repository, tag, path, text]: [String; 4]| Probe {
         repository,
         tag,
         path,
         text,
-    })
-}
-
-fn table(value: Value) -> Result<Map<String, Value>, String> {
-    match value {
-        Value::Object(table) => Ok(table),
-        other => Err(format!("{other} is not a table")),
-    }
-}
-
-fn texts(value: Value) -> Result<Vec<String>, String> {
-    match value {
-        Value::Array(items) => items.into_iter().map(text).collect(),
-        other => Err(format!("{other} is not a list")),
-    }
-}
-
-fn text(value: Value) -> Result<String, String> {
-    match value {
-        Value::String(text) => Ok(text),
-        other => Err(format!("{other} is not a text")),
-    }
+    };
+    Ok(all.into_iter().map(probe).collect())
 }

@@ -107,17 +107,6 @@ fn rpc_76_pongs_do_not_cut_messages() {
 }
 
 #[test]
-fn rpc_76_a_close_frame_ends_the_session_of_the_other_side() {
-    let proxy = with_web();
-    let mut client = web_peer(&proxy);
-    client.send(Message::binary(hello("client:dev"))).unwrap();
-    let mut server = proxy.peer("server:dev");
-    expect(&mut server, &hello("client:dev"));
-    client.close(None).unwrap();
-    assert_eq!(server.read(&mut [0]).unwrap(), 0);
-}
-
-#[test]
 fn what_is_no_web_socket_is_answered_and_closed() {
     let proxy = with_web();
     let good = "GET /ws HTTP/1.1\r\nHost: a:1\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";

@@ -1,6 +1,8 @@
 //! Memory, directories, threads and processes: the resources that a session may lack, and those that it leaves.
 
-use super::{Peer, PeerAnswer, Server, handle, text};
+use super::{Peer, PeerAnswer, text};
+use crate::support::rpc_peer::handle;
+use crate::support::serving::Serving;
 use crate::support::skip::skipped;
 use std::io::Read;
 use std::process::Command;
@@ -10,7 +12,7 @@ use tvmspec::rpc::{PackedValue, Packet};
 #[test]
 #[cfg(target_os = "linux")]
 fn where_memory_runs_out_sessions_end_first() {
-    let server = Server::start(&[]);
+    let server = Serving::server(&[]);
     let _client = server.greet("client:");
     // The main thread starts the sessions.
     let children = format!("/proc/{0}/task/{0}/children", server.child.id());
@@ -26,8 +28,8 @@ fn where_memory_runs_out_sessions_end_first() {
 
 #[test]
 fn a_directory_that_was_removed_is_made_anew() {
-    let server = Server::start(&[]);
-    let mut peer = Peer::of(&server, 27);
+    let server = Serving::server(&[]);
+    let mut peer = server.peer(27);
     let path = match peer.call("tvm.rpc.server.workpath", vec![text("a.so")]) {
         PeerAnswer::Value(PackedValue::Str(path)) => path,
         other => panic!("{other:?}"),
@@ -46,7 +48,7 @@ fn a_directory_that_was_removed_is_made_anew() {
 #[cfg(target_os = "linux")]
 fn a_system_without_a_thread_costs_one_session() {
     use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
-    let mut server = Server::start(&[]);
+    let mut server = Serving::server(&[]);
     let pid = Pid::from_child(&server.child);
     let size = || -> u64 {
         let stated = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
@@ -140,7 +142,7 @@ fn what_a_session_started_ends_with_it_and_so_do_its_files() {
         return skipped("`cc` compiles nothing here");
     }
     let content = std::fs::read(&library).expect("a library");
-    let mut server = Server::start(&["--allow-load", "--process-memory", "536870912"]);
+    let mut server = Serving::server(&["--allow-load", "--process-memory", "536870912"]);
     for (start, last, log) in [
         ("fork", None, "closed by the client"),
         ("fork", Some("crash"), "exit status: 77"),
@@ -150,7 +152,7 @@ fn what_a_session_started_ends_with_it_and_so_do_its_files() {
         #[cfg(target_os = "linux")]
         ("escape", Some("crash"), "exit status: 77"),
     ] {
-        let mut peer = Peer::of(&server, 27);
+        let mut peer = server.peer(27);
         let upload = vec![text("a.so"), PackedValue::Bytes(content.clone().into())];
         peer.call("tvm.rpc.server.upload", upload);
         let path = peer.call("tvm.rpc.server.workpath", vec![text("a.so")]);

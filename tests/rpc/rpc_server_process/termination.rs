@@ -1,7 +1,9 @@
 //! Calls and sessions that end early, or that do not end by themselves.
 
 use super::resources::is_zombie;
-use super::{Peer, PeerAnswer, Server, handle, init, text};
+use super::{Peer, PeerAnswer, init, text};
+use crate::support::rpc_peer::handle;
+use crate::support::serving::Serving;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +11,7 @@ use tvmspec::rpc::{PackedValue, Packet};
 
 #[test]
 fn a_silent_client_holds_no_other_back() {
-    let server = Server::start(&["--sessions", "2"]);
+    let server = Serving::server(&["--sessions", "2"]);
     let _silent = server.connect();
     server.is_alive(27);
     server.is_alive(8);
@@ -18,8 +20,8 @@ fn a_silent_client_holds_no_other_back() {
 #[test]
 fn rpc_83_a_call_that_takes_too_long_is_ended() {
     // A client cannot end a call during the pause of a time evaluator.
-    let mut server = Server::start(&["--timeout", "0.5"]);
-    let mut peer = Peer::of(&server, 27);
+    let mut server = Serving::server(&["--timeout", "0.5"]);
+    let mut peer = server.peer(27);
     let evaluator = evaluator(&mut peer, 10, 60_000);
     match peer.ask(&Packet::CallFunc(evaluator, vec![PackedValue::Int(1)])) {
         PeerAnswer::Raised(text) => assert!(text.starts_with("RPCSessionTimeoutError: "), "{text}"),
@@ -42,9 +44,9 @@ fn evaluator(peer: &mut Peer, times: i64, pause: i64) -> u64 {
 
 #[test]
 fn a_call_whose_client_has_left_is_ended() {
-    let mut server = Server::start(&["--sessions", "1"]);
+    let mut server = Serving::server(&["--sessions", "1"]);
     for with_shutdown in [false, true] {
-        let mut peer = Peer::of(&server, 27);
+        let mut peer = server.peer(27);
         let evaluator = evaluator(&mut peer, 10, 60_000);
         let call = Packet::CallFunc(evaluator, vec![PackedValue::Int(1)]);
         peer.transport
@@ -67,8 +69,8 @@ fn a_call_whose_client_has_left_is_ended() {
 
 #[test]
 fn a_client_that_asks_nothing_is_not_waited_for() {
-    let mut server = Server::start(&["--sessions", "1", "--idle", "3"]);
-    let mut peer = Peer::of(&server, 27);
+    let mut server = Serving::server(&["--sessions", "1", "--idle", "3"]);
+    let mut peer = server.peer(27);
     // The call takes longer than the idle time.
     let evaluator = evaluator(&mut peer, 3, 2500);
     let call = Packet::CallFunc(evaluator, vec![PackedValue::Int(1)]);
@@ -101,7 +103,7 @@ fn is_kept_alive(own: u16, other: u16) -> bool {
 #[cfg(target_os = "linux")]
 fn a_peer_that_vanished_is_found_out() {
     let until = Instant::now() + Duration::from_secs(20);
-    let server = Server::start(&[]);
+    let server = Serving::server(&[]);
     let client = server.greet("client:");
     let port = client.local_addr().expect("an address").port();
     while !is_kept_alive(server.address.port(), port) {
@@ -126,7 +128,7 @@ fn a_peer_that_vanished_is_found_out() {
 
 #[test]
 fn a_signal_waits_for_the_sessions_and_a_second_one_ends_them() {
-    let mut server = Server::start(&[]);
+    let mut server = Serving::server(&[]);
     let mut stream = server.greet("client:");
     let pid = rustix::process::Pid::from_child(&server.child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
@@ -146,8 +148,8 @@ fn a_signal_waits_for_the_sessions_and_a_second_one_ends_them() {
 #[test]
 fn sigterm_ends_sessions_and_their_files() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut server = Server::start_in(folder.path(), &[]);
-    let mut peer = Peer::of(&server, 27);
+    let mut server = Serving::server_in(folder.path(), &[]);
+    let mut peer = server.peer(27);
     let evaluator = evaluator(&mut peer, 10, 60_000);
     let call = Packet::CallFunc(evaluator, vec![PackedValue::Int(1)]);
     peer.transport
@@ -174,8 +176,8 @@ fn sigterm_ends_a_compiler() {
     let temporary = tempfile::tempdir().expect("a folder");
     let compiler = compiler.to_str().expect("UTF-8");
     let arguments = ["--allow-load", "--allow-link", "--cc", compiler];
-    let mut server = Server::start_in(temporary.path(), &arguments);
-    let mut peer = Peer::of(&server, 27);
+    let mut server = Serving::server_in(temporary.path(), &arguments);
+    let mut peer = server.peer(27);
     let upload = vec![text("a.o"), PackedValue::Bytes(b"object".as_slice().into())];
     peer.call("tvm.rpc.server.upload", upload);
     let load = peer.look_up("tvm.rpc.server.load_module");
@@ -204,7 +206,7 @@ fn sigterm_ends_a_compiler() {
 
 /// Sends SIGTERM, and checks that the server ends long before the calls of its sessions would.
 #[track_caller]
-fn terminate(server: &mut Server) {
+fn terminate(server: &mut Serving) {
     let pid = rustix::process::Pid::from_child(&server.child);
     let began = Instant::now();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");

@@ -1,15 +1,11 @@
-//! Saved objects of 0.2 to 0.21, read and written back.
+//! Saved objects of 0.2 to 0.21: their values, and random ones.
 
 use super::int;
-#[cfg(feature = "suite")]
-use crate::support::schema;
 use proptest::prelude::*;
-#[cfg(feature = "suite")]
-use tvmspec::object::json_graph::legacy::form::{self, FormError};
 use tvmspec::object::json_graph::legacy::{LegacyGraph, LegacyNode};
 use tvmspec::object::{Array, Map, Shape};
 use tvmspec::release::Release;
-use tvmspec::rule::{Findings, Kind};
+use tvmspec::rule::Findings;
 use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
 use tvmspec::value::{Any, Str};
 use tvmspec::wire::Writer;
@@ -34,57 +30,13 @@ fn saved() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn what_releases_saved_is_written_back_byte_for_byte() {
+fn what_releases_saved_has_a_value() {
+    tvmspec::object::init();
     for (name, text) in saved() {
-        let mut findings = Findings::default();
-        let graph = LegacyGraph::read(&text, &mut findings).expect(&name);
-        assert!(findings.is_empty(), "{name}: {findings:?}");
+        let graph = LegacyGraph::read(&text, &mut Findings::default()).expect(&name);
         let release = graph.release().expect(&name);
         assert!(name.starts_with(&format!("{release}/")), "{name}");
-        assert_eq!(graph.write(Some(release)).expect(&name), text, "{name}");
-        tvmspec::object::init();
         graph.value().expect(&name);
-    }
-}
-
-#[cfg(feature = "suite")]
-#[test]
-fn the_form_of_saved_objects_keeps_to_its_schema() {
-    // The form is that of the operations, and refers to forms that all chapters share.
-    let definitions = |text: &str| -> serde_json::Value {
-        let text = text.replace("values.json#", "#");
-        serde_json::from_str::<serde_json::Value>(&text).unwrap()["$defs"].take()
-    };
-    let mut forms = definitions(include_str!("../../../spec/schema/object.json"));
-    let shared = definitions(include_str!("../../../spec/schema/values.json"));
-    let shared = shared.as_object().unwrap().clone();
-    forms.as_object_mut().unwrap().extend(shared);
-    let whole = serde_json::json!({"$ref": "#/$defs/legacy_graph", "$defs": forms});
-    let schema = schema::schema(&whole.to_string());
-    for (name, text) in saved() {
-        let graph = LegacyGraph::read(&text, &mut Findings::default()).unwrap();
-        let form = form::to_json(&graph).unwrap();
-        schema::conforms(&schema, &form, &name);
-        let back = form::from_json(&form).unwrap();
-        assert_eq!(back, graph, "{name}");
-        let mut other = form.clone();
-        other["nodes"] = 3.into();
-        let Err(FormError::Form(reply)) = form::from_json(&other) else {
-            panic!("{name}: a number of nodes");
-        };
-        assert_eq!(reply.to_string(), "a graph has an array `nodes`");
-    }
-}
-
-#[test]
-fn no_prefix_of_a_saved_object_is_one() {
-    for (name, text) in saved() {
-        let step = text.len() / 300 + 1;
-        for end in (0..text.len()).step_by(step) {
-            let broken = LegacyGraph::read(&text[..end], &mut Findings::default()).unwrap_err();
-            assert_eq!(broken.kind(), Kind::Truncated, "{name} to {end}");
-            assert_eq!(broken.offset(), Some(end as u64), "{name} to {end}");
-        }
     }
 }
 
@@ -384,16 +336,4 @@ fn numbers_of_saved_objects_are_numbers_to_their_end() {
     let bad = text(r#""type_key": "bool", "attrs": {"v_int64": "1", "v_int64": "2"}"#);
     let broken = verify(&bad).unwrap_err();
     assert_eq!(broken.offset(), bad.find("\"2\"").map(|at| at as u64));
-}
-
-#[test]
-fn bytes_of_nothing_are_reported() {
-    let text = r#"{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "runtime.String", "repr_b64": ""}], "attrs": {}}"#;
-    let mut findings = Findings::default();
-    LegacyGraph::read(text.as_bytes(), &mut findings).unwrap();
-    let [finding] = findings.as_slice() else {
-        panic!("{findings:?}");
-    };
-    assert_eq!(finding.rule.id(), "OBJ-37");
-    assert_eq!(finding.offset as usize, text.find("\"\"}], ").unwrap());
 }
