@@ -159,7 +159,7 @@ impl Case {
     }
 
     /// Returns the reversed case: the accepted value must be written as the same bytes.
-    pub fn backwards(&self) -> Option<Case> {
+    pub fn encode_case(&self) -> Option<Case> {
         // `encode` is false if a writer would write other bytes, for example because the accepted ones contain tolerated oddities.
         let (Expect::Accept(value), Some(bytes), true) = (&self.expect, self.bytes(), self.encode)
         else {
@@ -196,7 +196,7 @@ impl Suite {
     /// # Errors
     ///
     /// There are no cases, or the cases have problems; the error lists every problem of every case.
-    pub fn ours() -> Result<&'static Suite, ParseError> {
+    pub fn bundled() -> Result<&'static Suite, ParseError> {
         static SUITE: OnceLock<Result<Suite, ParseError>> = OnceLock::new();
         let suite = SUITE.get_or_init(|| {
             let mut files = files::case_files("")?;
@@ -213,7 +213,7 @@ impl Suite {
     ///
     /// Panics if there are no cases, or if one of them is broken.
     pub fn expect_ours() -> &'static Suite {
-        Suite::ours().unwrap_or_else(|problems| panic!("the cases are broken:\n{problems}"))
+        Suite::bundled().unwrap_or_else(|problems| panic!("the cases are broken:\n{problems}"))
     }
 
     /// Reads case files, each given as its path `<chapter>/cases/<topic>.json` and its text.
@@ -271,7 +271,7 @@ pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>>
         return Err(problems);
     }
     let cases = cases.into_iter().flat_map(|case| {
-        let derived = [case.backwards(), truncated::derive_truncated_case(&case)];
+        let derived = [case.encode_case(), truncated::derive_truncated_case(&case)];
         [case].into_iter().chain(derived.into_iter().flatten())
     });
     Ok(cases.collect())

@@ -154,7 +154,7 @@ impl KnownFailures {
         self.entries
             .iter()
             // An expired entry excuses nothing: its failures count again, and `problems` names it.
-            .filter(|entry| entry.is_valid(today) && glob(&entry.case, id))
+            .filter(|entry| entry.is_valid(current_date) && glob(&entry.case, id))
             .find(|entry| {
                 // An entry with `varies` excuses every kind of failure, but not a missing operation, which does not depend on
                 // memory.
@@ -176,7 +176,7 @@ impl KnownFailures {
             if !all.clone().any(|id| glob(&entry.case, id)) {
                 problems.push(format!("known failure `{}` matches no case", entry.case));
             }
-            if !entry.is_valid(today) {
+            if !entry.is_valid(current_date) {
                 let expiry = entry.expires.as_deref().unwrap_or_default();
                 problems.push(format!(
                     "known failure `{}` expired on {expiry}",
@@ -201,7 +201,7 @@ impl KnownFailure {
         // ISO dates sort as text.
         self.expires
             .as_deref()
-            .is_none_or(|expires| today <= expires)
+            .is_none_or(|expires| current_date <= expires)
     }
 }
 
@@ -254,7 +254,7 @@ pub fn glob(pattern: &str, text: &str) -> bool {
 }
 
 /// Returns the present day in UTC as `YYYY-MM-DD`.
-pub fn today() -> String {
+pub fn current_date() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let days = since.map_or(0, |since| since.as_secs() / 86_400);
     let (mut year, mut left) = (1970, days);

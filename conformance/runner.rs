@@ -56,7 +56,7 @@ impl Default for Run {
             crashes: 20,
             in_turn: Vec::new(),
             complete: false,
-            today: known_failures::today(),
+            today: known_failures::current_date(),
             implementation: "builtin".to_owned(),
             end: Arc::default(),
         }
@@ -115,7 +115,7 @@ pub fn run_observed<'a>(
         observe(&outcome);
         settled.push((place, outcome));
     })?;
-    let untried = queue.untried();
+    let untried = queue.not_run_reason();
     Ok(report(
         suite,
         run,
@@ -228,7 +228,7 @@ pub fn run_parallel<'a>(
             identity,
             stated,
             settled,
-            queue.untried(),
+            queue.not_run_reason(),
         )),
         (None, why) => Err(why.unwrap_or_else(|| "no testee is there".into())),
     }

@@ -149,7 +149,7 @@ impl Adapter for Exec {
         let reply = match process.from.try_recv() {
             Err(TryRecvError::Empty) => return None,
             // It ended after an answer and before the next request, so the answer is valid but the end is not.
-            Err(TryRecvError::Disconnected) | Ok(Heard::End) => process.death(),
+            Err(TryRecvError::Disconnected) | Ok(Heard::End) => process.exit_reply(),
             Ok(Heard::Line { line, .. }) => after_its_answer(&line),
             Ok(Heard::TooLong) => too_long(),
         };

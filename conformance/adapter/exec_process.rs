@@ -105,7 +105,7 @@ impl Process {
                 "no answer in {} s",
                 timeout.as_secs_f64()
             ))),
-            Ok(Heard::End) | Err(RecvTimeoutError::Disconnected) => Err(self.death()),
+            Ok(Heard::End) | Err(RecvTimeoutError::Disconnected) => Err(self.exit_reply()),
         }
     }
 
@@ -127,9 +127,9 @@ impl Process {
     }
 
     /// Returns the way the process ended, after its stdout was closed.
-    pub(super) fn death(&mut self) -> Reply {
+    pub(super) fn exit_reply(&mut self) -> Reply {
         // Stdout is closed shortly before the process ends.
-        let status = self.family.ended(Duration::from_secs(2));
+        let status = self.family.wait_for_exit(Duration::from_secs(2));
         let stderr = self.stderr_text();
         let how = match status {
             Some(status) => describe(status),

@@ -33,7 +33,7 @@ impl Family {
     }
 
     /// Returns the exit status of the testee, if it ends by itself within `patience`.
-    pub(super) fn ended(&mut self, patience: Duration) -> Option<ExitStatus> {
+    pub(super) fn wait_for_exit(&mut self, patience: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + patience;
         while !system::has_ended(&mut self.child) {
             if Instant::now() >= deadline {
@@ -155,7 +155,7 @@ mod system {
             let _ = child.kill();
         }
         let status = child.wait();
-        sweep(&running);
+        kill_orphans(&running);
         status
     }
 
@@ -188,7 +188,7 @@ mod system {
 
     /// Kills the descendants of this process, except those of testees that still run. A killed process may have started another one
     /// in the meantime, and new orphans are waited for. The loop therefore runs until no descendant is left.
-    fn sweep(running: &BTreeSet<u32>) {
+    fn kill_orphans(running: &BTreeSet<u32>) {
         if !ADOPTS.load(Ordering::SeqCst) {
             return;
         }
@@ -274,7 +274,7 @@ mod system {
             for leader in std::mem::take(&mut *running) {
                 kill_group(leader);
             }
-            sweep(&running);
+            kill_orphans(&running);
         }
     }
 }

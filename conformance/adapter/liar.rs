@@ -109,7 +109,7 @@ impl Testee for Liar {
             },
             Liar::Garbage => Reply::ProtocolError("<html>502 Bad Gateway</html>".to_owned()),
             Liar::Misplace => misplaced(BuiltinTestee.answer(op, args)),
-            Liar::Vague => vague(BuiltinTestee.answer(op, args)),
+            Liar::Vague => remove_fault(BuiltinTestee.answer(op, args)),
         }
     }
 }
@@ -131,7 +131,7 @@ fn misplaced(mut reply: Reply) -> Reply {
 }
 
 /// Removes the stated fault from a reply, unless the input was truncated.
-fn vague(reply: Reply) -> Reply {
+fn remove_fault(reply: Reply) -> Reply {
     match reply {
         // A testee that states a part once must state it in every answer. This liar states the parts only here.
         Reply::Reject(rejection) if rejection.kind.as_deref() != Some(Kind::Truncated.name()) => {

@@ -9,12 +9,12 @@ use std::ffi::{c_char, c_int, c_void};
 pub(super) const FAILED: c_int = 7;
 
 /// Returns a text for every failure.
-unsafe extern "C" fn luck(_: *mut c_void) -> *const c_char {
+unsafe extern "C" fn last_error_text(_: *mut c_void) -> *const c_char {
     c"out of luck".as_ptr()
 }
 
 /// Implements `last_error` for a table that fails without a text.
-pub(super) unsafe extern "C" fn wordless(_: *mut c_void) -> *const c_char {
+pub(super) unsafe extern "C" fn last_error_null(_: *mut c_void) -> *const c_char {
     std::ptr::null()
 }
 
@@ -86,7 +86,7 @@ pub(super) fn returning(code: c_int) -> DeviceTable {
         magic: c_table::MAGIC,
         size: size_of::<DeviceTable>() as u64,
         context: std::ptr::without_provenance_mut(code as usize),
-        last_error: Some(luck),
+        last_error: Some(last_error_text),
         set_device,
         attribute,
         alloc,

@@ -5,7 +5,7 @@
 
 mod queries;
 
-use super::program_devices::{self, Stand, UnderTest};
+use super::program_devices::{self, ProgramDevice, UnderTest};
 use super::staging::{Staging, pattern};
 use super::steps::{NamedCalls, Step, StepResult, StepTensor, Stop};
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
@@ -31,12 +31,12 @@ pub(super) fn brings_its_device(steps: &Value) -> bool {
 }
 
 /// Runs a program as [`run`] does, with parsed steps.
-pub(super) fn run_steps(steps: &[Step], under_test: &dyn Stand) -> Result<(), Stop> {
+pub(super) fn run_steps(steps: &[Step], under_test: &dyn ProgramDevice) -> Result<(), Stop> {
     let mut parts = steps.split(|step| step.op() == "on");
     run_part(parts.next().unwrap_or_default(), under_test)?;
     let named = steps.iter().filter(|step| step.op() == "on");
     for (named, part) in named.zip(parts) {
-        run_part(part, &*program_devices::stand(named.value(1)?)?)?;
+        run_part(part, &*program_devices::create_device(named.value(1)?)?)?;
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ fn outcome(stop: Stop) -> Failure {
 }
 
 /// Runs steps on one device, and frees everything that they leave.
-fn run_part(steps: &[Step], stand: &dyn Stand) -> Result<(), Stop> {
+fn run_part(steps: &[Step], stand: &dyn ProgramDevice) -> Result<(), Stop> {
     let mut program = Program {
         stand,
         calls: NamedCalls::new(stand.api(), stand.device()),
@@ -66,7 +66,7 @@ fn run_part(steps: &[Step], stand: &dyn Stand) -> Result<(), Stop> {
 
 /// A running program.
 struct Program<'a> {
-    stand: &'a dyn Stand,
+    stand: &'a dyn ProgramDevice,
     calls: NamedCalls<'a>,
     /// The live spaces, by name.
     model: BTreeMap<String, ModelSpace>,

@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// A device that a program drives.
-pub(super) trait Stand: Sync {
+pub(super) trait ProgramDevice: Sync {
     /// Returns its interface.
     fn api(&self) -> &dyn DeviceApi;
 
@@ -49,7 +49,7 @@ pub(super) struct UnderTest<'a> {
     pub(super) device: Device,
 }
 
-impl Stand for UnderTest<'_> {
+impl ProgramDevice for UnderTest<'_> {
     fn api(&self) -> &dyn DeviceApi {
         self.api
     }
@@ -66,7 +66,7 @@ impl Stand for UnderTest<'_> {
 /// The device that a step `on` states.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-enum Which {
+enum DeviceChoice {
     Cpu,
     Simulated,
     Recorder,
@@ -79,24 +79,24 @@ enum Which {
 }
 
 /// Returns the device that a step states, empty of memory and calls.
-pub(super) fn stand(which: &Value) -> Result<Box<dyn Stand>, Stop> {
+pub(super) fn create_device(which: &Value) -> Result<Box<dyn ProgramDevice>, Stop> {
     let malformed = |error| Stop::Malformed(format!("`on`: {error}"));
-    Ok(match Which::deserialize(which).map_err(malformed)? {
-        Which::Cpu => Box::new(UnlistedDevice(cpu::cpu(), Device::CPU)),
-        Which::Simulated => Box::new(Simulated::new(1)),
-        Which::Recorder => Box::new(Recorder::new()),
-        Which::RecorderThatCopies => Box::new(Recorder::that_copies()),
-        Which::Table => Box::new(RecorderTable::new()),
-        Which::Pool => Box::new(PooledRecorder::new()),
-        Which::Kernels => Box::new(kernels::NotedKernels::new()?),
-        Which::Manager(names) => Box::new(managed::ManagedDevices::with(&names)),
+    Ok(match DeviceChoice::deserialize(which).map_err(malformed)? {
+        DeviceChoice::Cpu => Box::new(UnlistedDevice(cpu::cpu(), Device::CPU)),
+        DeviceChoice::Simulated => Box::new(Simulated::new(1)),
+        DeviceChoice::Recorder => Box::new(Recorder::new()),
+        DeviceChoice::RecorderThatCopies => Box::new(Recorder::that_copies()),
+        DeviceChoice::Table => Box::new(RecorderTable::new()),
+        DeviceChoice::Pool => Box::new(PooledRecorder::new()),
+        DeviceChoice::Kernels => Box::new(kernels::NotedKernels::new()?),
+        DeviceChoice::Manager(names) => Box::new(managed::ManagedDevices::with(&names)),
     })
 }
 
 /// A device of the testee whose calls are not logged.
 struct UnlistedDevice(&'static dyn DeviceApi, Device);
 
-impl Stand for UnlistedDevice {
+impl ProgramDevice for UnlistedDevice {
     fn api(&self) -> &dyn DeviceApi {
         self.0
     }
@@ -106,13 +106,13 @@ impl Stand for UnlistedDevice {
     }
 }
 
-impl Stand for Simulated {
+impl ProgramDevice for Simulated {
     fn api(&self) -> &dyn DeviceApi {
         self
     }
 }
 
-impl Stand for Recorder {
+impl ProgramDevice for Recorder {
     fn api(&self) -> &dyn DeviceApi {
         self
     }
@@ -137,7 +137,7 @@ impl RecorderTable {
     }
 }
 
-impl Stand for RecorderTable {
+impl ProgramDevice for RecorderTable {
     fn api(&self) -> &dyn DeviceApi {
         self.api
     }
@@ -167,7 +167,7 @@ impl PooledRecorder {
     }
 }
 
-impl Stand for PooledRecorder {
+impl ProgramDevice for PooledRecorder {
     fn api(&self) -> &dyn DeviceApi {
         self
     }

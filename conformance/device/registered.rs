@@ -6,7 +6,7 @@ use super::suite_device_types::SIMULATED as NUMBER;
 use super::tables::rejected;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::c_table::{self, DeviceTable};
-use crate::device::error::{absent, driver_error, out_of_memory};
+use crate::device::error::{missing_driver, driver_error, out_of_memory};
 use crate::device::simulated::{Simulated, SimulatedCall};
 use crate::device::{
     Attribute, DEV_04, DEV_06, DEV_12, Device, DeviceApi, Dtype, Error, Stream, cpu, device_type,
@@ -176,7 +176,7 @@ fn errors() -> Outcome {
             "RuntimeError",
             "suite: call failed with 3 (why)",
         ),
-        (absent("no suite"), "RuntimeError", "no suite"),
+        (missing_driver("no suite"), "RuntimeError", "no suite"),
     ] {
         expect(raised(error), (kind.to_owned(), text.to_owned()), kind)?;
     }

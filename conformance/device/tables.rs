@@ -1,7 +1,7 @@
 //! A device in a table of C functions, in both directions.
 
 use super::CodedProgram;
-use super::failing_table::{FAILED, as_a_table, device_from_table, returning, wordless};
+use super::failing_table::{FAILED, as_a_table, device_from_table, returning, last_error_null};
 use super::recorder::Recorder;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::c_table::{self, CopyBytes, DeviceTable};
@@ -81,7 +81,7 @@ fn fails() -> Outcome {
         expect(text, Some(expected), name)?;
     }
     // `last_error` may be missing, or may return no text.
-    for last_error in [Some(wordless as _), None] {
+    for last_error in [Some(last_error_null as _), None] {
         let table = DeviceTable {
             last_error,
             ..returning(FAILED)

@@ -10,7 +10,7 @@ use crate::value::{AnyPayload, Header, RawAny, index};
 pub(super) fn function(api: &'static FfiApi, name: &str) -> Result<OwnedValue, Reply> {
     match provided_function(api, name) {
         Some(function) => Ok(function),
-        None if name == "itself" => Ok(itself(api)?),
+        None if name == "itself" => Ok(create_context_probe(api)?),
         None => Ok(callback(api, find_suite_function(name)?.body)?),
     }
 }
@@ -170,7 +170,7 @@ fn give(result: Result<OwnedValue, Raised>, api: &'static FfiApi) -> CallbackRes
 }
 
 /// Creates a function without a context and without a finisher. It returns whether it is called with itself as the context.
-fn itself(api: &'static FfiApi) -> Result<OwnedValue, Raised> {
+fn create_context_probe(api: &'static FfiApi) -> Result<OwnedValue, Raised> {
     unsafe extern "C" fn body(this: RawHandle, _: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
         // SAFETY: by the convention, `this` is null or the function object.
         let header = unsafe { this.cast::<Header>().as_ref() };

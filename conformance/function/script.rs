@@ -3,7 +3,7 @@
 //! The caller uses the C interface and sees results, complete errors, and which of the moved objects were taken.
 
 use super::callbacks;
-use crate::conformance::module::linked_library::why_not_here;
+use crate::conformance::module::linked_library::unsupported_reason;
 use crate::conformance::runtime::ffi::api::FfiApi;
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::owned::{OwnedValue, bytes_arg, text_arg};
@@ -46,7 +46,7 @@ pub(in crate::conformance) fn script_of_library(
 
 /// Checks whether a library can run here. A C++ library also needs the runtime library of its compiler.
 fn runs_here(library: &[u8]) -> Result<(), Reply> {
-    if let Some(why) = why_not_here() {
+    if let Some(why) = unsupported_reason() {
         return Err(unsupported(why));
     }
     let name = "libstdc++.so.6";
@@ -129,7 +129,7 @@ impl CallScript {
                 .global(name)
                 .or_else(|| self.api.suite_function(name))
                 .ok_or_else(|| unsupported(format!("this runtime has no function `{name}`")))?,
-            None => self.earlier(name)?,
+            None => self.earlier_result(name)?,
         };
         let passed: Result<Vec<ScriptArgument>, Reply> =
             passed.iter().map(|form| self.argument(form)).collect();
@@ -156,7 +156,7 @@ impl CallScript {
     }
 
     /// Returns another reference to an earlier result.
-    fn earlier(&self, form: &Value) -> Result<OwnedValue, Reply> {
+    fn earlier_result(&self, form: &Value) -> Result<OwnedValue, Reply> {
         let at = form.get("of").and_then(Value::as_u64);
         let at = at.and_then(|at| usize::try_from(at).ok());
         let result = at.and_then(|at| self.results.get(at));
@@ -169,7 +169,7 @@ impl CallScript {
     /// Makes a value: an earlier result or a value of the chapters.
     fn value(&self, form: &Value) -> Result<OwnedValue, Reply> {
         if form.get("of").is_some() {
-            self.earlier(form)
+            self.earlier_result(form)
         } else {
             make(self.api, form)
         }

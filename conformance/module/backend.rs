@@ -301,7 +301,7 @@ struct Initialised {
 
 impl Initialised {
     /// Counts a run. Returns -1 for the first `failures` runs, then 0.
-    fn again(&self) -> c_int {
+    fn count_run(&self) -> c_int {
         if self.calls.fetch_add(1, Ordering::SeqCst) < self.failures {
             -1
         } else {
@@ -318,7 +318,7 @@ thread_local! {
 /// Initializes in the form of 0.22 and later: sets the handle, which tells a runtime that it is done.
 unsafe extern "C" fn initialise(place: *mut RawHandle) -> c_int {
     // SAFETY: `once` has set it to a counter that outlives the call.
-    let code = unsafe { &*CURRENT.get() }.again();
+    let code = unsafe { &*CURRENT.get() }.count_run();
     if code == 0 {
         // SAFETY: `place` is a handle that the initializer may set.
         unsafe { place.write(std::ptr::without_provenance_mut(1)) };
@@ -329,7 +329,7 @@ unsafe extern "C" fn initialise(place: *mut RawHandle) -> c_int {
 /// Initializes in the form of compiled code: the runtime sets the handle itself.
 unsafe extern "C" fn initialise_with(data: *mut c_void) -> c_int {
     // SAFETY: `once` passes a counter that outlives the call.
-    unsafe { &*data.cast::<Initialised>() }.again()
+    unsafe { &*data.cast::<Initialised>() }.count_run()
 }
 
 /// Runs `module.once`, with the function of 0.22, and with that of compiled code if the runtime has it.

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// Explains why the libraries of the cases cannot be opened here; `None` if they can.
-pub(in crate::conformance) fn why_not_here() -> Option<&'static str> {
+pub(in crate::conformance) fn unsupported_reason() -> Option<&'static str> {
     let here = cfg!(all(target_os = "linux", target_arch = "x86_64", not(miri)));
     (!here).then_some("the libraries of the cases are machine code for Linux on x86-64")
 }
@@ -31,7 +31,7 @@ pub(in crate::conformance) fn why_not_to_run(api: &'static FfiApi) -> Option<&'s
     // The dynamic linker finds symbols of the program before those of a library that the program opened.
     let is_ours = api.suite_function("vm.text").is_some();
     let beside = "compiled code would find functions of this program, not those of the runtime";
-    why_not_here().or((!is_ours).then_some(beside))
+    unsupported_reason().or((!is_ours).then_some(beside))
 }
 
 /// Runs `module.open` with our own loader, through the Rust interface, because only this shows layout, slots and functions.
@@ -41,7 +41,7 @@ pub(in crate::conformance) fn why_not_to_run(api: &'static FfiApi) -> Option<&'s
 pub(super) fn open(args: &Value) -> Result<Answer, OpError> {
     let data = op::data(args)?;
     let value = value(args);
-    if let Some(why) = why_not_here() {
+    if let Some(why) = unsupported_reason() {
         return Err(OpError::Unsupported(why.to_owned()));
     }
     let no_file = |error: std::io::Error| OpError::Unsupported(format!("no file: {error}"));
@@ -111,7 +111,7 @@ fn shown(error: &Error) -> Value {
 ///
 /// It shows less, because slots and layout are internal to the loader. Only the part of the answer that it has is compared.
 pub(super) fn drive(api: &'static FfiApi, args: &Value) -> Result<Reply, Reply> {
-    if let Some(why) = why_not_here() {
+    if let Some(why) = unsupported_reason() {
         return Err(unsupported(why));
     }
     let data = bytes(args)?;

@@ -262,7 +262,7 @@ parameters! {
             frame.alive.count_created();
             Box::into_raw(Box::new(frame.alive.clone())).cast()
         }
-        Some("quiet") => quiet as *mut c_void,
+        Some("quiet") => report_no_signal as *mut c_void,
         Some("signal") => signal as *mut c_void,
         Some("ensure") => ensure as *mut c_void,
         Some("release") => release as *mut c_void,

@@ -95,7 +95,7 @@ fn called(what: impl Into<String>) {
 }
 
 /// Stands for `PyErr_CheckSignals` when no signal is pending.
-pub(super) unsafe extern "C" fn quiet() -> c_int {
+pub(super) unsafe extern "C" fn report_no_signal() -> c_int {
     called("check");
     0
 }

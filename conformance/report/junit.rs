@@ -79,7 +79,7 @@ fn chapter(
                     for (name, value) in &properties {
                         xml.create_element("property")
                             .with_attribute(("name", name.as_str()))
-                            .with_attribute(("value", carried(value).as_str()))
+                            .with_attribute(("value", remove_invalid_xml(value).as_str()))
                             .write_empty()?;
                     }
                     Ok(())
@@ -106,7 +106,7 @@ fn problems(report: &Report<'_>, xml: &mut Xml) -> io::Result<()> {
         .with_attributes(pairs(&counts))
         .write_inner_content(|xml| {
             for problem in &report.problems {
-                let problem = carried(problem);
+                let problem = remove_invalid_xml(problem);
                 xml.create_element("testcase")
                     .with_attribute(("name", problem.as_str()))
                     .write_inner_content(|xml| {
@@ -152,7 +152,7 @@ fn case(report: &Report<'_>, outcome: &CaseOutcome<'_>, xml: &mut Xml) -> io::Re
             Some(known) => format!("known {name}: {}", known.reason),
             None => format!("{name}: {}", outcome.verdict.reason()),
         };
-        attributes.push(("message", carried(&message)));
+        attributes.push(("message", remove_invalid_xml(&message)));
         attributes.push(("type", name.to_string()));
     }
     test.write_inner_content(|xml| {
@@ -160,7 +160,7 @@ fn case(report: &Report<'_>, outcome: &CaseOutcome<'_>, xml: &mut Xml) -> io::Re
             .create_element(element)
             .with_attributes(pairs(&attributes));
         if outcome.is_failure() {
-            why.write_text_content(BytesText::new(&carried(&description(report, outcome))))?;
+            why.write_text_content(BytesText::new(&remove_invalid_xml(&description(report, outcome))))?;
         } else {
             why.write_empty()?;
         }
@@ -233,7 +233,7 @@ fn seconds(took: Duration) -> String {
 }
 
 /// Removes the characters that no XML document may contain, even escaped.
-fn carried(text: &str) -> String {
+fn remove_invalid_xml(text: &str) -> String {
     text.chars()
         .filter(|letter| match letter {
             '\t' | '\n' | '\r' => true,

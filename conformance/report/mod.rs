@@ -113,7 +113,7 @@ struct Obligation {
 impl Obligation {
     /// Returns the title and first paragraph of the rule as one line, and its table.
     fn of(rule: &'static RuleText) -> Obligation {
-        let (gist, table) = rule.gist();
+        let (gist, table) = rule.title_and_first_paragraph();
         Obligation {
             id: rule.id.clone(),
             gist,

@@ -168,31 +168,31 @@ impl Request {
     fn read(&self, cursor: &mut Cursor<'_>, findings: &mut Findings) -> Result<Value, Violation> {
         let value = match self.form {
             "hello" => {
-                let hello = Hello::read(cursor)?.whole(cursor)?;
+                let hello = Hello::read(cursor)?.require_complete(cursor)?;
                 let timeout = hello.timeout()?;
                 json!({ "key": hello.key, "match": hello.match_key(), "timeout": timeout })
             }
-            "answer" => match HelloAnswer::read(cursor, self.spoken.release)?.whole(cursor)? {
+            "answer" => match HelloAnswer::read(cursor, self.spoken.release)?.require_complete(cursor)? {
                 HelloAnswer::Success(key) => json!({ "code": "success", "key": key }),
                 HelloAnswer::Duplicate => json!({ "code": "duplicate" }),
                 HelloAnswer::Mismatch => json!({ "code": "mismatch" }),
             },
             "proxy-hello" => {
-                let hello = Hello::read(cursor)?.whole(cursor)?;
+                let hello = Hello::read(cursor)?.require_complete(cursor)?;
                 json!({ "key": hello.key, "match": hello.pair_key()?, "role": hello.role().name() })
             }
             "tracker-hello" => {
-                TrackerHello::read(cursor)?.whole(cursor)?;
+                TrackerHello::read(cursor)?.require_complete(cursor)?;
                 json!({ "code": "tracker" })
             }
             "tracker-request" => {
                 let request = TrackerRequest::read(cursor, self.spoken.release)?;
-                relay::from_tracker_request(&request.whole(cursor)?)
+                relay::from_tracker_request(&request.require_complete(cursor)?)
             }
             "tracker-reply" => {
-                relay::from_tracker_reply(&TrackerReply::read(cursor)?.whole(cursor)?)
+                relay::from_tracker_reply(&TrackerReply::read(cursor)?.require_complete(cursor)?)
             }
-            _ => from_packet(&Packet::read(cursor, &self.spoken, findings)?.whole(cursor)?),
+            _ => from_packet(&Packet::read(cursor, &self.spoken, findings)?.require_complete(cursor)?),
         };
         cursor.finish("the message", findings)?;
         Ok(value)

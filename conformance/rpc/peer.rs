@@ -87,7 +87,7 @@ fn shown_packet(bytes: &[u8], release: Release) -> Result<Value, Violation> {
     let spoken = Protocol::new(release, Speaker::Client);
     let mut cursor = Cursor::new(bytes);
     let packet = Packet::read(&mut cursor, &spoken, &mut Findings::default())?;
-    Ok(from_packet(&packet.whole(&cursor)?))
+    Ok(from_packet(&packet.require_complete(&cursor)?))
 }
 
 /// Reads `count` bytes, or fewer if the stream ends before.

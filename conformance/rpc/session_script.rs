@@ -166,7 +166,7 @@ impl ScriptClient<'_, '_> {
             Ok(HelloAnswer::Success(key)) => json!({"code": "success", "key": key}),
             Ok(HelloAnswer::Duplicate) => json!({"code": "duplicate"}),
             Ok(HelloAnswer::Mismatch) => json!({"code": "mismatch"}),
-            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.hang()),
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.timeout_reply()),
             // No answer, or a part of one.
             Err(_) => Value::Null,
         })
@@ -177,7 +177,7 @@ impl ScriptClient<'_, '_> {
         self.wait();
         let hello = match self.transport.read_hello() {
             Ok(hello) => hello.key,
-            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.hang()),
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.timeout_reply()),
             Err(_) => return Ok(Value::Null),
         };
         let answer = match &self.script.hello {
@@ -389,7 +389,7 @@ impl ScriptClient<'_, '_> {
         let packet = match self.transport.read_packet(&spoken, &mut findings) {
             Ok(Some(Packet::Shutdown) | None) => return Ok(Came::End),
             Ok(Some(packet)) => packet,
-            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.hang()),
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(self.timeout_reply()),
             Err(error) => {
                 return Ok(match error.violation() {
                     Some(broken) => {
@@ -428,7 +428,7 @@ impl ScriptClient<'_, '_> {
     }
 
     /// Returns the verdict of a timeout. It is not an answer: silence does not satisfy a case that expects an end.
-    fn hang(&self) -> Reply {
+    fn timeout_reply(&self) -> Reply {
         Reply::Hang(format!("no answer in {:?}", self.patience))
     }
 }

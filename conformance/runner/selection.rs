@@ -42,14 +42,14 @@ pub fn select<'a>(suite: &'a Suite, selection: &Selection) -> Result<Vec<&'a Cas
     let all = suite.cases.iter();
     let selected: Vec<&Case> = all.filter(|case| selection.takes(case)).collect();
     if selected.is_empty() {
-        Err(nothing(suite, selection).into())
+        Err(explain_empty(suite, selection).into())
     } else {
         Ok(selected)
     }
 }
 
 /// Explains why a selection is empty: a part of it matches nothing, or no case matches all parts.
-fn nothing(suite: &Suite, selection: &Selection) -> String {
+fn explain_empty(suite: &Suite, selection: &Selection) -> String {
     let ids = || suite.cases.iter().map(|case| case.id.as_str());
     for chapter in &selection.chapters {
         if !suite.cases.iter().any(|case| case.chapter == *chapter) {

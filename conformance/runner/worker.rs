@@ -60,7 +60,7 @@ impl<'a> CaseQueue<'a> {
     }
 
     /// Returns the reason why cases were not run.
-    pub(super) fn untried(&self) -> Option<String> {
+    pub(super) fn not_run_reason(&self) -> Option<String> {
         lock(&self.losses).untried.clone()
     }
 

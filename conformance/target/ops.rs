@@ -188,7 +188,7 @@ fn targets(args: &Value) -> Result<Targets, OpError> {
     let release = release(args)?;
     let machine = args.get("machine").unwrap_or(&Value::Null);
     let text = |name: &str| machine.get(name).and_then(Value::as_str).map(str::to_owned);
-    let mut targets = Targets::on(
+    let mut targets = Targets::for_machine(
         release,
         HostMachine {
             triple: text("triple").unwrap_or_default(),

@@ -116,7 +116,7 @@ pub fn open(bytes: &[u8]) -> Result<Vec<StoredLibrary<'_>>, Violation> {
         }
     }
     if libraries.is_empty() && file.parts.iter().any(ContainerPart::is_compiled) {
-        libraries.push(host_alone(&file.parts));
+        libraries.push(library_without_blob(&file.parts));
     }
     Ok(libraries)
 }
@@ -151,7 +151,7 @@ fn read<'a>(
 }
 
 /// Returns the library of a file that has host code but no library binary.
-fn host_alone(parts: &[ContainerPart<'_>]) -> StoredLibrary<'static> {
+fn library_without_blob(parts: &[ContainerPart<'_>]) -> StoredLibrary<'static> {
     let functions = parts.iter().flat_map(ContainerPart::functions);
     StoredLibrary {
         member: String::new(),

@@ -72,7 +72,7 @@ impl ForeignKinds {
     }
 
     /// Returns the kind whose grammar the caller states for `kind`.
-    fn stated(&self, kind: &str) -> Option<&'static KindInfo> {
+    fn stated_kind(&self, kind: &str) -> Option<&'static KindInfo> {
         let found = self.stated.iter().find(|(stated, _)| stated == kind);
         found.map(|(_, info)| *info)
     }
@@ -89,7 +89,7 @@ impl ForeignKinds {
             return None;
         }
         let like = self
-            .stated(&module.kind)
+            .stated_kind(&module.kind)
             .map_or(JSON_RUNTIME, |info| info.kind);
         let mut cursor = Cursor::new(&module.payload).with_base(module.offset);
         let payload = payload::read(like, layout, &mut cursor, &mut Findings::default()).ok()?;
@@ -122,7 +122,7 @@ impl<'k> ForeignReading<'k> {
         findings: &mut Findings,
     ) -> Result<bool, Violation> {
         let start = body.offset();
-        if let Some(info) = self.kinds.stated(kind) {
+        if let Some(info) = self.kinds.stated_kind(kind) {
             payload::read(info.kind, blob.layout, body, findings)?;
             return Ok(true);
         }
@@ -164,7 +164,7 @@ impl<'k> ForeignReading<'k> {
             return Ok(());
         }
         let mut cursor = Cursor::new(payload).with_base(start);
-        if let Some(info) = self.kinds.stated(kind) {
+        if let Some(info) = self.kinds.stated_kind(kind) {
             return payload::read(info.kind, Layout::V0_22, &mut cursor, findings).map(drop);
         }
         let mut scratch = Findings::default();

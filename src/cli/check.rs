@@ -164,7 +164,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
         let others = CHAPTERS.iter().filter(|chapter| !chapter.independent);
         order.in_turn = others.map(|chapter| chapter.name.to_owned()).collect();
     }
-    let suite = Suite::ours()?;
+    let suite = Suite::bundled()?;
     let selected = select(suite, &order.selection)?;
     let form = args
         .report
@@ -179,7 +179,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
         return Ok(Exit::Good);
     }
     if args.show {
-        let text: String = selected.iter().map(|case| shown(case)).collect();
+        let text: String = selected.iter().map(|case| format_case(case)).collect();
         write(args.output.as_deref(), &text)?;
         return Ok(Exit::Good);
     }
@@ -299,7 +299,7 @@ fn line(case: &Case) -> String {
 }
 
 /// Formats a case for a reader: its description, the request and the expected answer.
-fn shown(case: &Case) -> String {
+fn format_case(case: &Case) -> String {
     let request = json!({"id": 1, "op": case.op, "args": case.request()});
     let parent = case.parent.as_ref();
     let parent = parent.map_or(String::new(), |parent| format!("parent    {parent}\n"));

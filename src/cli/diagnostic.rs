@@ -108,7 +108,7 @@ impl DiagnosedBytes<'_> {
             // Leaves room for the four blanks before each row.
             columns: columns().map(|columns| columns.saturating_sub(4)),
         };
-        for line in dump.around(offset, BEFORE).lines() {
+        for line in dump.rows_around(offset, BEFORE).lines() {
             writeln!(out, "    {line}")?;
         }
         Ok(())

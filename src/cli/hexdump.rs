@@ -160,7 +160,7 @@ impl Hexdump<'_> {
     }
 
     /// Returns the rows around `offset`: `before` fields and the one that contains it, with `<-`.
-    pub(crate) fn around(&self, offset: u64, before: usize) -> String {
+    pub(crate) fn rows_around(&self, offset: u64, before: usize) -> String {
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
         // Processes only the fields nearby, because there may be as many findings as fields.
         let behind = self.spans.partition_point(|span| span.start <= offset);
@@ -206,7 +206,7 @@ impl Hexdump<'_> {
                 continue;
             }
             if start > at {
-                fields.push(unread(at, start));
+                fields.push(uncovered_field(at, start));
             }
             fields.push(HexdumpField {
                 start,
@@ -219,7 +219,7 @@ impl Hexdump<'_> {
         }
         let to = offset(to).min(self.bytes.len());
         if at < to {
-            fields.push(unread(at, to));
+            fields.push(uncovered_field(at, to));
         }
         fields
     }
@@ -413,7 +413,7 @@ fn shortened(value: &str, longest: usize) -> Cow<'_, str> {
 }
 
 /// Creates a field for bytes that no field covers.
-fn unread<'a>(start: usize, end: usize) -> HexdumpField<'a> {
+fn uncovered_field<'a>(start: usize, end: usize) -> HexdumpField<'a> {
     HexdumpField {
         start,
         end,

@@ -64,7 +64,7 @@ impl Input {
         let index = index_in(path);
         let path = index.as_deref().unwrap_or(path);
         let bytes = if is_stdin(path) {
-            Bytes::Read(drain(io::stdin().lock()).map_err(CliError::new)?)
+            Bytes::Read(read_stream(io::stdin().lock()).map_err(CliError::new)?)
         } else {
             open(path).map_err(|error| cannot_read(path, &error))?
         };
@@ -221,7 +221,7 @@ pub(crate) fn payload<'i>(
 fn nearest_kind(kind: &str) -> String {
     let near = payload::kinds()
         .iter()
-        .map(|info| (distance(kind, info.kind), info.kind))
+        .map(|info| (edit_distance(kind, info.kind), info.kind))
         .min();
     near.map_or(String::new(), |(_, near)| {
         format!("; did you mean `{near}`?")
@@ -238,16 +238,16 @@ fn open(path: &Path) -> io::Result<Bytes> {
     }
     // Pipes and devices have no length and cannot be mapped.
     if !metadata.is_file() || metadata.len() < SMALL {
-        return drain(file).map(Bytes::Read);
+        return read_stream(file).map(Bytes::Read);
     }
     match MappedFile::new(&file, &output::file_name(path))? {
         Some(map) => Ok(Bytes::Mapped(map)),
-        None => drain(file).map(Bytes::Read),
+        None => read_stream(file).map(Bytes::Read),
     }
 }
 
 /// Reads from a pipe, a device or stdin, which may have no end.
-fn drain(from: impl Read) -> io::Result<Vec<u8>> {
+fn read_stream(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // One byte more, to distinguish a stream of exactly that length from a longer one.
     from.take(LONGEST_STREAM + 1).read_to_end(&mut bytes)?;
@@ -307,7 +307,7 @@ fn nearest(path: &Path) -> Option<PathBuf> {
     let names = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?;
     names
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .map(|name| (distance(wanted, &name), name))
+        .map(|name| (edit_distance(wanted, &name), name))
         // A name that differs more is probably not a typing error.
         .filter(|(distance, _)| *distance <= wanted.len() / 3)
         .min()
@@ -325,7 +325,7 @@ pub(crate) fn list_known_names<'n>(wanted: &str, names: impl Iterator<Item = &'n
     }
     // A much longer name is not meant, and would take time to compare.
     names.sort_by_cached_key(|name| match name.len() {
-        0..=256 => distance(wanted, name),
+        0..=256 => edit_distance(wanted, name),
         length => length,
     });
     let count = names.len();
@@ -339,7 +339,7 @@ pub(crate) fn list_known_names<'n>(wanted: &str, names: impl Iterator<Item = &'n
 /// Returns the Levenshtein distance of two names: the number of single-character insertions, deletions and replacements.
 ///
 /// Time is the product of both lengths; memory is one row of the table.
-pub(crate) fn distance(from: &str, to: &str) -> usize {
+pub(crate) fn edit_distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.chars().enumerate() {

@@ -105,7 +105,7 @@ pub(crate) enum Exit {
 impl Exit {
     /// Combines two results into the one with the larger exit code, because a file that cannot be read hides the result for another
     /// file.
-    pub(crate) fn or(self, other: Exit) -> Exit {
+    pub(crate) fn worse_of(self, other: Exit) -> Exit {
         match (self, other) {
             (Exit::Failed, _) | (_, Exit::Failed) => Exit::Failed,
             (Exit::Bad, _) | (_, Exit::Bad) => Exit::Bad,

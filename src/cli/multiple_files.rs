@@ -49,7 +49,7 @@ pub(crate) fn print_answers(
                 (listed, Exit::Failed)
             }
         };
-        exit = exit.or(of_exit);
+        exit = exit.worse_of(of_exit);
         match of_file {
             Some(FileAnswer::Text(text)) => {
                 output::print(between)?;

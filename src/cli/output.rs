@@ -338,7 +338,7 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
 pub(crate) fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.rewind()?;
-    if holds(file, bytes)? {
+    if has_content(file, bytes)? {
         Ok(())
     } else {
         Err(io::Error::other("what was written reads back differently"))
@@ -346,7 +346,7 @@ pub(crate) fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Returns whether `file` contains exactly these bytes from its position on. Reads 64 KiB at a time, to avoid a second copy in memory.
-fn holds(file: &mut impl Read, bytes: &[u8]) -> io::Result<bool> {
+fn has_content(file: &mut impl Read, bytes: &[u8]) -> io::Result<bool> {
     let mut rest = bytes;
     let mut room = [0; 1 << 16];
     loop {

@@ -92,13 +92,13 @@ impl Packaging {
             PackageForm::Bin => output::write(&self.output, &bytes, Content::Binary)?,
             PackageForm::C => {
                 let text = pack::c_text(&bytes, &naming);
-                self.found_again(text.as_bytes(), &bytes, blob.layout)?;
+                self.check_written_file(text.as_bytes(), &bytes, blob.layout)?;
                 output::write(&self.output, text.as_bytes(), Content::Text)?;
             }
             PackageForm::Object => {
                 let object =
                     pack::object(&bytes, &naming, self.machine()?).map_err(CliError::new)?;
-                self.found_again(&object, &bytes, blob.layout)?;
+                self.check_written_file(&object, &bytes, blob.layout)?;
                 output::write(&self.output, &object, Content::Binary)?;
             }
             PackageForm::Shared => {
@@ -119,7 +119,7 @@ impl Packaging {
                 let object =
                     pack::object(&bytes, &naming, self.machine()?).map_err(CliError::new)?;
                 let archive = pack::tar(&[(name, object)]).map_err(CliError::new)?;
-                self.found_again(&archive, &bytes, blob.layout)?;
+                self.check_written_file(&archive, &bytes, blob.layout)?;
                 output::write(&self.output, &archive, Content::Binary)?;
             }
         }
@@ -161,7 +161,7 @@ impl Packaging {
         blob: &Blob<'_>,
         library: &WholeLibrary<'_>,
     ) -> Result<Exit, CliError> {
-        if let Some(option) = self.stated() {
+        if let Some(option) = self.first_stated_option() {
             return Err(CliError::new(format!(
                 "{option} has no effect: the library stays as it is, but for its library binary"
             )));
@@ -186,7 +186,7 @@ impl Packaging {
                 endings.join(", .")
             )));
         }
-        self.found_again(&made, &bytes, blob.layout)?;
+        self.check_written_file(&made, &bytes, blob.layout)?;
         let content = match form {
             FileForm::CText => Content::Text,
             FileForm::ElfShared | FileForm::MachOShared => Content::Library,
@@ -221,7 +221,7 @@ impl Packaging {
             let reported = verdict.and_then(|verdict| match (lacks_code, self.release) {
                 // A warning has already said that it is incomplete.
                 (true, None) => Ok(()),
-                (true, Some(_)) => verdict.tolerated().report(&self.output),
+                (true, Some(_)) => verdict.rejection_to_doubt().report(&self.output),
                 (false, _) => verdict.report(&self.output),
             });
             if reported.is_ok() {
@@ -274,7 +274,7 @@ impl Packaging {
     }
 
     /// Returns the first option on the command line other than `-o`.
-    fn stated(&self) -> Option<&'static str> {
+    fn first_stated_option(&self) -> Option<&'static str> {
         let stated = [
             ("--release", self.release.is_some()),
             ("--system-lib", self.system_lib.is_some()),
@@ -303,7 +303,7 @@ impl Packaging {
 
     /// Reads the file around the library binary back. The library binary must be found by its symbol, unchanged and in its layout
     /// (BLOB-18, BLOB-52).
-    fn found_again(&self, file: &[u8], bytes: &[u8], layout: Layout) -> Result<(), CliError> {
+    fn check_written_file(&self, file: &[u8], bytes: &[u8], layout: Layout) -> Result<(), CliError> {
         let again = container::open(file).map_err(|broken| self.not_written(&broken))?;
         let found = again.blobs().any(|(_, found)| {
             // BLOB-18: symbol and bytes together decide how a loader reads it.

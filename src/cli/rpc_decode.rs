@@ -70,8 +70,8 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
         let (client, server) = (with(client), with(server));
         match (client.exists(), server.exists()) {
             (true, true) => return Ok((client, server)),
-            (true, false) => return Err(alone(&client, "client", &server)),
-            (false, true) => return Err(alone(&server, "server", &client)),
+            (true, false) => return Err(missing_direction_error(&client, "client", &server)),
+            (false, true) => return Err(missing_direction_error(&server, "server", &client)),
             (false, false) => {}
         }
     }
@@ -92,7 +92,7 @@ fn pair(name: &Path) -> Result<(PathBuf, PathBuf), CliError> {
 }
 
 /// Creates the error for one file without the other: one direction alone does not show the release.
-fn alone(found: &Path, side: &str, missing: &Path) -> CliError {
+fn missing_direction_error(found: &Path, side: &str, missing: &Path) -> CliError {
     let (found, missing) = (output::file_name(found), output::file_name(missing));
     CliError::new(format!(
         "{found} has what the {side} wrote, but {missing} of the other side is missing: give both files, the client's first"
@@ -194,9 +194,9 @@ fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
         ConnectionMessage::Answer(HelloAnswer::Mismatch) => "no server of this key".to_owned(),
         ConnectionMessage::TrackerHello => "hello of a tracker".to_owned(),
         ConnectionMessage::TrackerRequest(request) => {
-            beginning(&relay_json::from_tracker_request(request))
+            shorten_json(&relay_json::from_tracker_request(request))
         }
-        ConnectionMessage::TrackerReply(reply) => beginning(&relay_json::from_tracker_reply(reply)),
+        ConnectionMessage::TrackerReply(reply) => shorten_json(&relay_json::from_tracker_reply(reply)),
         ConnectionMessage::Packet(packet) => {
             // RPC-11: an empty packet has no code.
             let code = packet.code().map_or("nothing", RpcCode::name);
@@ -205,7 +205,7 @@ fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
                 Packet::CopyToRemote(_, data) | Packet::CopyAck(data) => {
                     format!("{code} of {} bytes", data.len())
                 }
-                _ => format!("{code} {}", beginning(&packet.in_era(era))),
+                _ => format!("{code} {}", shorten_json(&packet.in_era(era))),
             }
         }
     };
@@ -218,7 +218,7 @@ fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
 }
 
 /// Returns the JSON form, or its start if it has more than [`LONGEST`] characters. The form of a packet may be much longer than a line.
-fn beginning(form: &impl Serialize) -> String {
+fn shorten_json(form: &impl Serialize) -> String {
     let mut written = Beginning(Vec::new());
     // Writing fails once the text is long enough.
     let _ = serde_json::to_writer(&mut written, form);

@@ -35,7 +35,7 @@ pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
     let rules = matching(&args.ids)?;
     if !args.list {
         // Pages name the cases, so that the suite must be loaded first.
-        Suite::ours()?;
+        Suite::bundled()?;
     }
     if args.list {
         // Not escaped, because the rules are part of this program.
@@ -143,7 +143,7 @@ fn failures(
 }
 
 /// Joins the elements with commas.
-fn words<T: std::fmt::Display>(list: &[T]) -> String {
+fn join_with_commas<T: std::fmt::Display>(list: &[T]) -> String {
     let words: Vec<String> = list.iter().map(ToString::to_string).collect();
     words.join(", ")
 }
@@ -154,12 +154,12 @@ fn page(rule: &RuleText) -> String {
     let mut obliged = format!(
         "{} for {}, {}",
         rule.level.name(),
-        words(&rule.who),
+        join_with_commas(&rule.who),
         format_release_range(rule)
     );
     // A rule without kinds rejects nothing, because it is about behaviour.
     if !rule.kinds.is_empty() {
-        let _ = write!(obliged, "; rejected as {}", words(&rule.kinds));
+        let _ = write!(obliged, "; rejected as {}", join_with_commas(&rule.kinds));
     }
     let _ = writeln!(page, "  {obliged}\n  spec/{}.md", rule.chapter);
     let text = without_links(&rule.text);
@@ -180,9 +180,9 @@ fn page(rule: &RuleText) -> String {
         }
     }
     section(&mut page, "evidence", evidence(spec::evidence(&rule.id)));
-    let places = spec::places(&rule.id).iter().map(ToString::to_string);
+    let places = spec::code_locations(&rule.id).iter().map(ToString::to_string);
     section(&mut page, "code", places.collect());
-    section(&mut page, "cases", cases(rule).map(about).collect());
+    section(&mut page, "cases", cases(rule).map(format_case).collect());
     let files = goldens(rule)
         .into_iter()
         .map(|name| format!("golden/{name}"));
@@ -256,7 +256,7 @@ fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
 }
 
 /// Formats a case as a line: id, operation, and the expected answer.
-fn about(case: &Case) -> String {
+fn format_case(case: &Case) -> String {
     let expected = match &case.expect {
         Expect::Accept(_) => "accepts".to_owned(),
         Expect::Reject(breach) => format!("rejects as {}", breach.kind),
@@ -295,7 +295,7 @@ fn as_json(rule: &RuleText) -> Json {
             "failed": texts(&evidence.failed),
             "inferred": evidence.inferred,
         },
-        "code": spec::places(&rule.id),
+        "code": spec::code_locations(&rule.id),
         "cases": cases(rule).map(|case| case.id.as_str()).collect::<Vec<_>>(),
         "files": goldens(rule),
         "eras": eras(rule),

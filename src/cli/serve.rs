@@ -65,7 +65,7 @@ const FIRST_OFFER: Duration = Duration::from_secs(15);
 
 /// Accepts clients until it is stopped.
 pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
-    args.permits.settle();
+    args.permits.fill_defaults();
     let program = program_command::words()?;
     let running = Arc::new(RunningSessions::new()?);
     if let Some(proxy) = args.proxy {
@@ -77,7 +77,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<Exit, CliError> {
             sessions: args.sessions as usize,
             program,
         };
-        line.keep(&args.permits, &running);
+        line.serve_waiting_clients(&args.permits, &running);
     }
     let listener = bind(args.host, args.port, args.port_end)?;
     drain_at_signal(running.clone())?;
@@ -153,7 +153,7 @@ const PROXY_PAUSE: Duration = Duration::from_secs(2);
 
 impl ProxyLine {
     /// Waits for clients, one at a time, because a proxy accepts only one waiting server for a key. The signal thread ends the process.
-    fn keep(&self, permits: &SessionArgs, running: &Arc<RunningSessions>) -> ! {
+    fn serve_waiting_clients(&self, permits: &SessionArgs, running: &Arc<RunningSessions>) -> ! {
         let mut last = String::new();
         let mut number = 0;
         loop {

@@ -38,17 +38,17 @@ impl ServerDirectory {
 
     /// Creates a directory for a session. If the directory of the server was removed, as systems do with old files, creates that anew.
     pub(super) fn session(&mut self) -> io::Result<TempDir> {
-        match self.inside() {
+        match self.create_subdirectory() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 *self = ServerDirectory::new()?;
-                self.inside()
+                self.create_subdirectory()
             }
             made => made,
         }
     }
 
     /// Creates a directory inside that of the server.
-    fn inside(&self) -> io::Result<TempDir> {
+    fn create_subdirectory(&self) -> io::Result<TempDir> {
         Builder::new()
             .prefix("session-")
             .tempdir_in(self.folder.path())

@@ -48,7 +48,7 @@ impl Lobby {
         let handshakes = Arc::new(Handshakes::default());
         for number in 1.. {
             let (stream, peer) = loop {
-                self.await_room();
+                self.wait_for_capacity();
                 match handshakes.accept(listener) {
                     Ok(accepted) => break accepted,
                     Err(error) => output::note(format_args!("accept: {error}")),
@@ -95,7 +95,7 @@ impl Lobby {
         self.changed.notify_all();
     }
 
-    fn await_room(&self) {
+    fn wait_for_capacity(&self) {
         let mut waiting = lock(&self.waiting);
         while waiting.len() >= MOST {
             waiting = self.wait(waiting);

@@ -96,7 +96,7 @@ fn seconds_or_none(text: &str) -> Result<f64, String> {
 
 impl SessionArgs {
     /// Replaces missing options by defaults from the current state of the machine, so that each session gets as much as the first.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn fill_defaults(&mut self) {
         self.memory.get_or_insert_with(default_memory);
     }
 

@@ -51,7 +51,7 @@ fn longest_word(head: &str) -> u16 {
 pub(crate) fn columns() -> Option<usize> {
     use std::io::IsTerminal as _;
     let wanted = std::env::var("COLUMNS").ok();
-    if let Some(columns) = wanted.as_deref().and_then(stated) {
+    if let Some(columns) = wanted.as_deref().and_then(parse_width) {
         return Some(columns);
     }
     if !std::io::stdout().is_terminal() {
@@ -61,7 +61,7 @@ pub(crate) fn columns() -> Option<usize> {
 }
 
 /// Parses the width of `COLUMNS`. Returns `None` for text that is not a width, and for 0.
-fn stated(columns: &str) -> Option<usize> {
+fn parse_width(columns: &str) -> Option<usize> {
     columns.parse().ok().filter(|columns| *columns > 0)
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn run(args: TargetArgs) -> Result<Exit, CliError> {
         // TGT-54: LLVM names both and no device states them, so that the user does.
         machine.triple = args.triple.clone();
         machine.cpu = args.cpu.clone();
-        let targets = Targets::on(release, machine);
+        let targets = Targets::for_machine(release, machine);
         match device {
             Some(device) => device_target(&targets, device),
             None => targets.read(&text),

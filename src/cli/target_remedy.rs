@@ -1,6 +1,6 @@
 //! Replacements for a target that releases reject: the successor of an option, similar tags, the text as JSON.
 
-use super::input::distance;
+use super::input::edit_distance;
 use serde_json::{Map, Value, json};
 use tvmspec::release::Release;
 use tvmspec::rule::Violation;
@@ -129,7 +129,7 @@ fn nearest(name: &str, release: Release) -> Vec<String> {
             .match_indices('-')
             .filter_map(|(at, _)| own.get(at + 1..));
         let forms = std::iter::once(own).chain(tails.filter(|tail| tail.contains('-')));
-        forms.map(|form| distance(&wanted, form)).min()
+        forms.map(|form| edit_distance(&wanted, form)).min()
     };
     let mut names: Vec<(usize, String)> = targets
         .tags()
@@ -149,7 +149,7 @@ fn nearest(name: &str, release: Release) -> Vec<String> {
             } else {
                 differ(&own)
                     .unwrap_or(usize::MAX)
-                    .min(distance(name, &known))
+                    .min(edit_distance(name, &known))
             };
             (differs, known)
         })
@@ -190,7 +190,7 @@ fn as_json(text: &str, release: Release) -> Option<(String, Vec<String>)> {
         let renamed = RENAMED.iter().find(|(from, _)| *from == name);
         let near = kind.options.iter().map(|option| {
             let other = option.name.clone();
-            (distance(&name, &other), other)
+            (edit_distance(&name, &other), other)
         });
         let near = near.filter(|(differs, _)| *differs <= name.len() / 4).min();
         let known = match renamed {

@@ -74,7 +74,7 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
     let text = output::json_text(&unpacked)?;
     let mut folder = OutputFolder::open(&args.output, &[])?;
     // After the folder is locked, because another process may have just written the manifest.
-    let stale = stale(&args.output, &text, args.force)?;
+    let stale = stale_files(&args.output, &text, args.force)?;
     for (name, payload) in unpacked.files() {
         folder.write(name, payload, Content::Binary)?;
     }
@@ -102,7 +102,7 @@ fn write_out(input: &Input, blob: Blob<'_>, args: &UnpackArgs) -> Result<Exit, C
 
 /// Returns the files in `folder` that the manifest of another library in it lists. Returns none if there is no manifest, or if it
 /// equals `text`.
-fn stale(folder: &Path, text: &str, force: bool) -> Result<Vec<String>, CliError> {
+fn stale_files(folder: &Path, text: &str, force: bool) -> Result<Vec<String>, CliError> {
     let path = folder.join(MANIFEST);
     if !path.is_file() {
         return Ok(Vec::new());

@@ -73,7 +73,7 @@ impl Verdict {
     }
 
     /// Turns a rejection into a doubt.
-    pub(super) fn tolerated(self) -> Verdict {
+    pub(super) fn rejection_to_doubt(self) -> Verdict {
         match self {
             Verdict::Rejected(why) => Verdict::Doubted(why),
             other => other,

@@ -98,7 +98,7 @@ pub fn add(kind: i32, name: &'static str) -> Result<()> {
     let among_added = added
         .iter()
         .any(|(number, text)| *number == kind || *text == name);
-    let taken = named(kind, Release::LAST).is_some() || numbered(name).is_some() || among_added;
+    let taken = named(kind, Release::LAST).is_some() || builtin_number(name).is_some() || among_added;
     if !local || taken {
         let message =
             format!("device type {kind} cannot be `{name}`: the number or the name is taken");
@@ -112,11 +112,11 @@ pub fn add(kind: i32, name: &'static str) -> Result<()> {
 pub fn number_of(name: &str) -> Option<i32> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let is_added = |row: &(i32, &str)| (row.1 == name).then_some(row.0);
-    numbered(name).or_else(|| added.iter().find_map(is_added))
+    builtin_number(name).or_else(|| added.iter().find_map(is_added))
 }
 
 /// Returns the number that the newest release itself has for `name`.
-fn numbered(name: &str) -> Option<i32> {
+fn builtin_number(name: &str) -> Option<i32> {
     // A name that the newest release no longer uses is free, and may be added again.
     let last = Release::LAST.minor();
     NAMES.iter().find_map(|row| {

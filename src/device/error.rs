@@ -37,7 +37,7 @@ pub(crate) fn driver_error(
 
 /// Creates a RuntimeError (DEV-07): a driver, its library or its hardware is missing. This breaks no rule.
 #[cold]
-pub(crate) fn absent(why: impl AsRef<str>) -> Error {
+pub(crate) fn missing_driver(why: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::Runtime, why.as_ref())
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn absent(why: impl AsRef<str>) -> Error {
 ))]
 #[cold]
 pub(crate) fn no_driver(name: &str, why: impl std::fmt::Display) -> Error {
-    absent(format!("no {name} here: {why}"))
+    missing_driver(format!("no {name} here: {why}"))
 }
 
 /// Returns whether an error is [`no_driver`] with this name.

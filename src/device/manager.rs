@@ -6,13 +6,13 @@
 use crate::device::built_in;
 use crate::device::c_table::{self, DeviceTable};
 use crate::device::device_type::{self, REMOTE, name_in};
-use crate::device::error::{absent, out_of_memory, reject};
+use crate::device::error::{missing_driver, out_of_memory, reject};
 use crate::device::{
     Attribute, AttributeValue, DEV_02, DEV_04, DEV_20, Device, DeviceApi, Dtype, Result, Space,
     Stream, TensorRef,
 };
 use crate::function::{Function, registry};
-use crate::module::keyed_lock::Turns;
+use crate::module::keyed_lock::KeyedLock;
 use crate::module::workspace::WorkspaceRequest;
 use crate::release::Release;
 use crate::rule::Kind;
@@ -31,7 +31,7 @@ pub struct Manager {
     /// The APIs that were found, by type. All remote types share one entry (DEV-03).
     table: RwLock<SmallMap<i32, &'static dyn DeviceApi>>,
     /// The types whose factory is running.
-    turns: Turns<i32>,
+    turns: KeyedLock<i32>,
     /// The source of factories.
     lookup: Lookup,
 }
@@ -49,7 +49,7 @@ impl Manager {
     pub fn with_lookup(lookup: Lookup) -> Manager {
         Manager {
             table: RwLock::new(SmallMap::new()),
-            turns: Turns::new(),
+            turns: KeyedLock::new(),
             lookup,
         }
     }
@@ -290,7 +290,7 @@ fn in_registry(name: &str) -> Option<ApiFactory> {
     };
     let name = name.to_owned();
     Some(Box::new(move || {
-        let no_table = |why: &str| absent(format!("{name}: {why}"));
+        let no_table = |why: &str| missing_driver(format!("{name}: {why}"));
         let made = function
             .call_packed(&[])
             .map_err(|error| no_table(&error.to_string()))?;

@@ -168,7 +168,7 @@ impl Evaluator {
                     break taken;
                 }
                 // The larger number is kept for the following measurements.
-                number = more(number, taken, self.min_repeat);
+                number = next_call_count(number, taken, self.min_repeat);
             };
             seconds.push(taken as f64 / 1e9 / number as f64);
             // DEV-45: pauses after measurements 0, n, 2n and so on; an n of 0 means no pause.
@@ -182,7 +182,7 @@ impl Evaluator {
 
 /// Returns the calls of the next try. This is one more than the last pace requires, or the last number times 1.618, whichever is
 /// larger.
-fn more(number: u64, taken: u64, wanted: Duration) -> u64 {
+fn next_call_count(number: u64, taken: u64, wanted: Duration) -> u64 {
     let per_call = taken as f64 / number as f64;
     let by_pace = wanted.as_nanos() as f64 / per_call + 1.0;
     // A pace of zero gives infinity, which is ignored because no caller waits that long.

@@ -156,7 +156,7 @@ impl Subject<'_> {
 pub fn unpack(blob: Blob<'_>) -> Result<UnpackedLibrary<'_>, Violation> {
     // The manifest states the layout of the file, even if the modules are listed as in another layout.
     let layout = blob.layout;
-    let listed = as_listed(blob)?;
+    let listed = to_manifest_form(blob)?;
     let mut names = FileNames::default();
     let modules = listed
         .modules
@@ -205,7 +205,7 @@ pub fn pack<D: Display>(
 }
 
 /// Converts the library into the form of a manifest, with a host library as the first module even if the layout stores none.
-fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
+fn to_manifest_form(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
     // BLOB-14: this layout has no entry for the exported module. The conversion adds the host library as the first entry.
     if blob.layout == Layout::V0_2 {
         return blob.convert(Layout::V0_7);

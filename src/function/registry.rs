@@ -37,7 +37,7 @@ static BUCKETS: [AtomicPtr<RegistryEntry>; 1 << 14] =
 
 /// The writer's data in addition to the buckets.
 #[derive(Default)]
-struct Ledger {
+struct RegistryWriterState {
     /// The names in the order of their last registration. An overridden name moves to the end.
     listed: Vec<ListedName>,
     /// Functions that were replaced or removed while a reader was busy. A later writer drops them.
@@ -72,7 +72,7 @@ const TABLES: &str = "device_api.";
 /// Number of threads that have read an entry but not yet taken the reference to its function.
 static READERS: AtomicUsize = AtomicUsize::new(0);
 /// The only lock of writers. Readers do not take it (FUN-10).
-static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
+static LEDGER: Mutex<RegistryWriterState> = Mutex::new(RegistryWriterState {
     listed: Vec::new(),
     retired: Vec::new(),
 });
@@ -215,12 +215,12 @@ impl Claim {
 }
 
 /// Locks the ledger. It is consistent even after a panic of a writer, because no code of callers runs under the lock.
-fn lock() -> MutexGuard<'static, Ledger> {
+fn lock() -> MutexGuard<'static, RegistryWriterState> {
     LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Locks the ledger after entering the functions of the chapters, for listing and removing names (FUN-12).
-fn ledger() -> MutexGuard<'static, Ledger> {
+fn lock_writer_state() -> MutexGuard<'static, RegistryWriterState> {
     crate::install();
     lock()
 }
@@ -356,7 +356,7 @@ fn add(name: &[u8]) -> &'static RegistryEntry {
     entry
 }
 
-impl Ledger {
+impl RegistryWriterState {
     /// Returns the position of `name` in the list. A name is listed while it has a function.
     fn place(&self, name: &[u8]) -> Option<usize> {
         for (at, listed) in self.listed.iter().enumerate() {
@@ -408,7 +408,7 @@ pub fn remove(name: &str) -> bool {
 
 /// Removes `name`, and returns the retired functions for the caller to drop.
 fn unregister(name: &[u8]) -> Option<Vec<ObjectRef>> {
-    let mut ledger = ledger();
+    let mut ledger = lock_writer_state();
     let place = ledger.place(name)?;
     // A removed default leaves no trace: the next function under this name is not a default.
     // FUN-12, FUN-23: the entry stays in its bucket without a function, because a reader may be using it. Earlier results of lookups stay
@@ -419,7 +419,7 @@ fn unregister(name: &[u8]) -> Option<Vec<ObjectRef>> {
 
 /// Returns all names, in the order of their last registration (FUN-12). Invalid UTF-8 is replaced by a text that says so.
 pub fn names() -> Vec<&'static str> {
-    ledger()
+    lock_writer_state()
         .listed
         .iter()
         .map(|listed| {
@@ -430,7 +430,7 @@ pub fn names() -> Vec<&'static str> {
 
 /// Returns documentation and metadata of `name`; `None` if it is not registered.
 pub fn details(name: &str) -> Option<Details> {
-    let ledger = ledger();
+    let ledger = lock_writer_state();
     let place = ledger.place(name.as_bytes())?;
     Some(ledger.listed[place].details.clone())
 }

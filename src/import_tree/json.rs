@@ -26,8 +26,8 @@ pub fn to_tree(
     value: &Value,
     findings: &mut Findings,
 ) -> Result<Result<ImportTree<'static>, Violation>, ParseError> {
-    let indptr = words(value, "indptr")?;
-    let indices = words(value, "indices")?;
+    let indptr = read_u64_array(value, "indptr")?;
+    let indices = read_u64_array(value, "indices")?;
     Ok(ImportTree::new(&indptr, &indices, findings))
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<Module
         .and_then(Value::as_array)
         .ok_or("a module graph has an array `modules`")?;
     let node = |node: &Value| {
-        let imports = words(node, "imports")?.into_iter();
+        let imports = read_u64_array(node, "imports")?.into_iter();
         let kind = node.get("kind").and_then(Value::as_str);
         let dso = node.get("dso").and_then(Value::as_bool);
         // TREE-20: a release decides by the kind; `dso` overrides that, as a user-defined kind can.
@@ -73,7 +73,7 @@ pub(crate) fn from_order(order: &Order) -> Value {
 }
 
 /// Reads the member `name`, an array of u64.
-fn words(value: &Value, name: &str) -> Result<Vec<u64>, ParseError> {
+fn read_u64_array(value: &Value, name: &str) -> Result<Vec<u64>, ParseError> {
     let list = value
         .get(name)
         .and_then(Value::as_array)

@@ -74,7 +74,7 @@ struct OpenModule {
 
 impl OpenModule {
     /// Adds a finished child, below which a chain of `below` imports hangs.
-    fn deepen(&mut self, below: usize) {
+    fn record_child_depth(&mut self, below: usize) {
         self.depth = self.depth.max(below.saturating_add(1));
     }
 }
@@ -116,7 +116,7 @@ impl TreeWalk<'_, '_> {
                     })?;
                 }
                 // TREE-12: a module below two parents is visited once, and its depth is kept.
-                below => step.deepen(below),
+                below => step.record_child_depth(below),
             }
         }
         Ok(())
@@ -140,7 +140,7 @@ impl TreeWalk<'_, '_> {
             self.set(module, depth);
             // TREE-12: the whole chain below the module is known only now.
             if let Some(parent) = self.path.last_mut() {
-                parent.deepen(depth);
+                parent.record_child_depth(depth);
             }
         }
     }

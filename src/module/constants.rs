@@ -3,7 +3,7 @@
 //! The module has tensors by name, and for each function the list of the tensors that it needs. When a function is first looked up,
 //! they are passed to the import that initializes it (MOD-19).
 
-use super::keyed_lock::Turns;
+use super::keyed_lock::KeyedLock;
 use super::loader_entry::LoaderEntry;
 use super::{Module, ModuleKind};
 use crate::function::{Error, ErrorKind, Function};
@@ -32,7 +32,7 @@ struct Constants {
     /// True at the index of a function whose constants were passed.
     ready: Mutex<Vec<bool>>,
     /// Functions whose initializer runs.
-    turns: Turns<usize>,
+    turns: KeyedLock<usize>,
 }
 
 /// Values in ascending order of their names. It is not a hash map, because the hash of values is public, and a file could choose 20,000
@@ -58,7 +58,7 @@ impl Sorted {
         )
     }
 
-    fn place(&self, name: &str) -> Option<usize> {
+    fn find_index(&self, name: &str) -> Option<usize> {
         self.0
             .binary_search_by(|(known, _)| (**known).cmp(name))
             .ok()
@@ -87,7 +87,7 @@ pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
             let mut needed = Vec::new();
             for name in listed {
                 // `metadata` of 0.7 may list a name without a tensor; for const_loader PAY-38 forbids this.
-                let found = by_name.place(name).map(|at| by_name.0[at].1.clone());
+                let found = by_name.find_index(name).map(|at| by_name.0[at].1.clone());
                 needed.extend(found);
             }
             needs.push((Box::from(&**symbol), Array::new(needed).into()));
@@ -106,7 +106,7 @@ pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
         tensors,
         map: OnceLock::new(),
         ready: Mutex::new(vec![false; needs.0.len()]),
-        turns: Turns::new(),
+        turns: KeyedLock::new(),
         needs,
     }))
 }
@@ -114,7 +114,7 @@ pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
 impl Constants {
     /// Calls `__init_<symbol>` of the first import that has it, once (MOD-19).
     fn pass_constants(&self, module: &Module, symbol: &str) -> Result<(), Error> {
-        let Some(at) = self.needs.place(symbol) else {
+        let Some(at) = self.needs.find_index(symbol) else {
             return Ok(());
         };
         // The initializer may look up this symbol again, which must not call it a second time. Another thread waits until the constants are

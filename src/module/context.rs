@@ -62,7 +62,7 @@ pub(crate) fn added() -> Vec<(String, *mut c_void)> {
 pub(super) fn fill_slots(symbols: &dyn Symbols, convention: Convention) -> Vec<String> {
     let mut filled = Vec::new();
     let mut fill = |name: &str, slot: NonNull<c_void>, function: Pointer| {
-        if fits(symbols, slot) {
+        if is_writable_slot(symbols, slot) {
             // SAFETY: `fits` checked that a pointer can be written there; a symbol of this name is a slot, by the contract of `load`.
             unsafe { slot.cast::<*mut c_void>().write_unaligned(function.0) };
             filled.push(name.to_owned());
@@ -110,7 +110,7 @@ pub(super) fn set(
     name: SymbolName<'_>,
     module: Option<&Module>,
 ) -> Option<ContextGuard> {
-    let slot = symbols.address(name).filter(|slot| fits(symbols, *slot))?;
+    let slot = symbols.address(name).filter(|slot| is_writable_slot(symbols, *slot))?;
     let value = module.map_or(std::ptr::null_mut(), Module::context);
     // Locked before the write: of two loads of one file, the last entry in the list must be the module in the symbol.
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,6 +149,6 @@ impl Drop for ContextGuard {
     }
 }
 
-fn fits(symbols: &dyn Symbols, slot: NonNull<c_void>) -> bool {
+fn is_writable_slot(symbols: &dyn Symbols, slot: NonNull<c_void>) -> bool {
     symbols.is_writable(slot, size_of::<*mut c_void>())
 }

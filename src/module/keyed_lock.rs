@@ -6,16 +6,16 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 /// The keys for which code runs, and its threads.
-pub(crate) struct Turns<K> {
+pub(crate) struct KeyedLock<K> {
     running: Mutex<Vec<(K, ThreadId)>>,
     /// Notified when code for a key has ended.
     done: Condvar,
 }
 
-impl<K: PartialEq + Clone> Turns<K> {
+impl<K: PartialEq + Clone> KeyedLock<K> {
     /// Creates turns for which no code runs.
-    pub(crate) const fn new() -> Turns<K> {
-        Turns {
+    pub(crate) const fn new() -> KeyedLock<K> {
+        KeyedLock {
             running: Mutex::new(Vec::new()),
             done: Condvar::new(),
         }
@@ -50,7 +50,7 @@ impl<K: PartialEq + Clone> Turns<K> {
 
 /// The turn of a key. It is released on drop, also after a panic, so that the next thread does not wait without end.
 pub(crate) struct KeyTurn<'t, K: PartialEq + Clone> {
-    turns: &'t Turns<K>,
+    turns: &'t KeyedLock<K>,
     key: K,
 }
 

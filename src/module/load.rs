@@ -402,12 +402,12 @@ fn build(
 ///
 /// Returns MOD-17 (cycle) if one of its loaders calls this function, and the errors of [`load_symbols`].
 pub fn system_library(prefix: &str) -> Result<Module, Error> {
-    use super::keyed_lock::Turns;
+    use super::keyed_lock::KeyedLock;
     use super::system::SystemSymbols;
     use crate::value::SmallMap;
     use std::sync::{Mutex, PoisonError};
     static KNOWN: Mutex<SmallMap<String, Module>> = Mutex::new(SmallMap::new());
-    static TURNS: Turns<String> = Turns::new();
+    static TURNS: KeyedLock<String> = KeyedLock::new();
     // No lock is held while modules are loaded, because a loader may request a system library.
     let Some(_turn) = TURNS.take(&prefix.to_owned()) else {
         let text = format!("a loader of the system library `{prefix}` looks that library up");

@@ -151,12 +151,12 @@ thread_local! {
 
 fn processors() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| counted().max(1))
+    *COUNT.get_or_init(|| count_processors().max(1))
 }
 
 /// Counts processors like C++, so that compiled code gets as many as from a release: the quota of a control group is ignored.
 #[cfg(target_os = "linux")]
-fn counted() -> usize {
+fn count_processors() -> usize {
     use std::ffi::c_long;
     const PROCESSORS_ONLINE: c_int = 84;
     unsafe extern "C" {

@@ -1,6 +1,6 @@
 //! Static initialization that compiled code runs once for each handle.
 
-use super::keyed_lock::Turns;
+use super::keyed_lock::KeyedLock;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -41,4 +41,4 @@ pub unsafe fn run(
 }
 
 /// Turns by handle: an initializer may call code that has its own initializer.
-static TURNS: Turns<usize> = Turns::new();
+static TURNS: KeyedLock<usize> = KeyedLock::new();

@@ -55,7 +55,7 @@ impl Handshakes {
         let address = network(peer.ip());
         let mut pending = lock(&self.pending);
         if pending.count >= MOST {
-            pending.end_one();
+            pending.evict_connection();
         }
         pending.arrivals += 1;
         let number = pending.arrivals;
@@ -82,7 +82,7 @@ impl Handshakes {
     pub fn close(&self) {
         let mut pending = lock(&self.pending);
         pending.is_closed = true;
-        while pending.end_one() {}
+        while pending.evict_connection() {}
     }
 
     /// Accepts the next connection of `listener`. If the system has no file left for it, a connection without a hello is closed.
@@ -94,7 +94,7 @@ impl Handshakes {
         listener.accept().inspect_err(|error| {
             // A peer that left the queue uses no file descriptor, so closing another connection would not help.
             if error.kind() != io::ErrorKind::ConnectionAborted {
-                lock(&self.pending).end_one();
+                lock(&self.pending).evict_connection();
             }
             thread::sleep(Duration::from_millis(10));
         })
@@ -103,7 +103,7 @@ impl Handshakes {
 
 impl PendingHandshakes {
     /// Ends the oldest connection of the address that has most. Returns false if there are no connections.
-    fn end_one(&mut self) -> bool {
+    fn evict_connection(&mut self) -> bool {
         let most = self.of.iter().max_by_key(|(_, own)| own.len());
         let Some((address, number)) =
             most.and_then(|(address, own)| Some((*address, *own.first_key_value()?.0)))
@@ -171,8 +171,8 @@ impl Handshake {
     pub fn await_byte(&self, stream: &TcpStream) -> Result<(), String> {
         let limit = stream.set_read_timeout(Some(PATIENCE));
         let looked = limit.and_then(|()| stream.peek(&mut [0]));
-        if looked.map_err(|error| self.why(&error))? == 0 {
-            return Err(self.why(&io::ErrorKind::UnexpectedEof.into()));
+        if looked.map_err(|error| self.describe_read_failure(&error))? == 0 {
+            return Err(self.describe_read_failure(&io::ErrorKind::UnexpectedEof.into()));
         }
         Ok(())
     }
@@ -197,19 +197,19 @@ impl Handshake {
                 limit.and_then(|()| stream.read(room.get_mut(..most).unwrap_or_default()))
             };
             match read {
-                Ok(0) => return Err(self.why(&io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(self.describe_read_failure(&io::ErrorKind::UnexpectedEof.into())),
                 Ok(count) => input.extend(room.iter().take(count)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.why(&error)),
+                Err(error) => return Err(self.describe_read_failure(&error)),
             }
         }
         Ok(())
     }
 
     /// Returns the reason why there is no hello, after reading it failed with `error`.
-    fn why(&self, error: &io::Error) -> String {
+    fn describe_read_failure(&self, error: &io::Error) -> String {
         use io::ErrorKind::{TimedOut, UnexpectedEof, WouldBlock};
-        if self.gave_way() {
+        if self.was_evicted() {
             return GAVE_WAY.to_owned();
         }
         match error.kind() {
@@ -235,7 +235,7 @@ impl Handshake {
     }
 
     /// Returns whether the connection was closed to make room for others.
-    fn gave_way(&self) -> bool {
+    fn was_evicted(&self) -> bool {
         let pending = lock(&self.all.pending);
         let own = pending.of.get(&self.address);
         !own.is_some_and(|own| own.contains_key(&self.number))

@@ -27,7 +27,7 @@ impl RunningThread {
     ///
     /// The system keeps the stacks of threads that have ended for the next ones. Memory is therefore checked only when more threads run
     /// than ever before.
-    fn admit(stack: usize) -> io::Result<RunningThread> {
+    fn register_thread(stack: usize) -> io::Result<RunningThread> {
         let count = RUNNING.fetch_add(1, Ordering::SeqCst).saturating_add(1);
         // Created before the check, so that its drop corrects the count also if the check fails.
         let admitted = RunningThread;
@@ -62,7 +62,7 @@ pub fn spawn<T: Send + 'static>(
     stack: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    let admitted = RunningThread::admit(stack)?;
+    let admitted = RunningThread::register_thread(stack)?;
     Builder::new().stack_size(stack).spawn(move || {
         let _admitted = admitted;
         work()
@@ -74,7 +74,7 @@ pub(in crate::rpc) fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
-    let admitted = RunningThread::admit(STACK)?;
+    let admitted = RunningThread::register_thread(STACK)?;
     Builder::new()
         .stack_size(STACK)
         .spawn_scoped(scope, move || {

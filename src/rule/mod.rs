@@ -76,7 +76,7 @@ pub enum Level {
 
 impl Level {
     /// Returns whether breaking a rule of this level is a violation, and not a finding.
-    pub const fn binds(self) -> bool {
+    pub const fn is_binding(self) -> bool {
         // A limit is not part of the format, but input beyond it would exhaust memory or stack here. The caller therefore gets an
         // error, as for a MUST.
         matches!(self, Level::Must | Level::Limit)

@@ -27,13 +27,13 @@ pub fn evidence(id: &str) -> Option<&'static Evidence> {
 
 /// Returns the places in code that name the rule with this id: files below `src/` with lines, without rule tables. If no code names it,
 /// as for a behaviour, returns the comments that do.
-pub fn places(id: &str) -> &'static [&'static str] {
+pub fn code_locations(id: &str) -> &'static [&'static str] {
     // Sorted by id, because `build.rs` collects the table in a `BTreeMap`.
     PLACES
         .binary_search_by(|(name, _)| (*name).cmp(id))
         .ok()
         .and_then(|at| PLACES.get(at))
-        .map_or(&[], |(_, places)| places)
+        .map_or(&[], |(_, places)| code_locations)
 }
 
 /// Returns every rule of every chapter, in the order of the files and of the rules in them.

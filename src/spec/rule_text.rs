@@ -138,7 +138,7 @@ impl RuleText {
 
     /// Returns the title and the first paragraph of the text as one line, and the rows of a table in that paragraph or directly after
     /// it.
-    pub(crate) fn gist(&self) -> (String, Vec<&str>) {
+    pub(crate) fn title_and_first_paragraph(&self) -> (String, Vec<&str>) {
         let is_row = |line: &&str| line.starts_with('|');
         let mut paragraphs = self.text.split("\n\n");
         let first = paragraphs.next().unwrap_or_default();

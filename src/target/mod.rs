@@ -74,7 +74,7 @@ mod runtime;
 
 pub use formats::format::{
     HostMachine, KindOption, KindParser, OptionType, Target, TargetAccount, TargetConfig,
-    TargetKind, Targets, account, rejection,
+    TargetKind, Targets, readings_by_release, rejection,
 };
 pub use formats::generate::{GeneratedCode, Generator, Generators, KernelInfo, LoweredModule};
 crate::rule::chapter_rules!("target");

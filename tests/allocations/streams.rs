@@ -2,7 +2,7 @@
 
 use super::peak_of;
 use tvmspec::rpc::Connection;
-use tvmspec::target::account;
+use tvmspec::target::readings_by_release;
 
 const CLIENT: &[u8] = include_bytes!("../../golden/rpc/full-0.27.client.bin");
 const SERVER: &[u8] = include_bytes!("../../golden/rpc/full-0.27.server.bin");
@@ -45,7 +45,7 @@ fn a_connection_is_decoded_in_the_memory_of_its_largest_message() {
 fn what_releases_make_of_a_target_is_not_in_memory_for_all_of_them() {
     let features: Vec<String> = (0..20_000).map(|at| format!("+a{at}")).collect();
     let text = format!("llvm -mattr={}", features.join(","));
-    let (peak, rows) = peak_of(|| account(&text).rows().count());
+    let (peak, rows) = peak_of(|| readings_by_release(&text).rows().count());
     assert!(rows > 3);
     assert!(peak < 40 * text.len(), "{peak} bytes for {}", text.len());
 }

@@ -71,7 +71,7 @@ fn the_wheel_detects_the_same_targets() {
     let mut machine = HostMachine::default();
     machine.triple = triple;
     machine.cpu = text("GetHostCPUName");
-    let targets = Targets::on(release, machine);
+    let targets = Targets::for_machine(release, machine);
 
     // Both have the processor. The release must not detect any other device that its wheel has no driver for.
     let devices = seen["devices"].as_object().unwrap();
@@ -141,7 +141,7 @@ fn a_device_of_opencl_has_the_target_of_its_limits() {
     }
     assert_eq!(device_type::number_of("opencl"), Some(device.kind));
     for minor in [16, 20, 23, 27] {
-        let targets = Targets::on(Release::of(minor), HostMachine::default());
+        let targets = Targets::for_machine(Release::of(minor), HostMachine::default());
         let target = device_target(&targets, device).unwrap();
         assert_eq!(target.kind, "opencl");
         for (option, attribute) in [
@@ -163,7 +163,7 @@ fn a_device_of_opencl_has_the_target_of_its_limits() {
         println!("0.{minor}: {}", Value::Object(target.export()));
     }
     // Releases before 0.16 do not detect OpenCL devices.
-    let targets = Targets::on(Release::of(15), HostMachine::default());
+    let targets = Targets::for_machine(Release::of(15), HostMachine::default());
     let rejected = device_target(&targets, device).unwrap_err();
     assert_eq!(
         (rejected.rule().id(), rejected.kind()),

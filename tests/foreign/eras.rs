@@ -162,7 +162,7 @@ fn every_era_has_the_same_twenty_artifacts_or_says_why_not() {
 }
 
 #[test]
-fn what_an_era_wrote_breaks_no_rule() {
+fn era_files_break_no_rule() {
     let mut wrong = Vec::new();
     each_file(|_, _, path| {
         let output = tvmspec()
@@ -180,7 +180,7 @@ fn what_an_era_wrote_breaks_no_rule() {
 }
 
 #[test]
-fn what_an_era_wrote_is_written_to_the_same_bytes() {
+fn era_files_round_trip() {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     each_file(|_, _, path| {
         *counts.entry(rewritten(path)).or_default() += 1;

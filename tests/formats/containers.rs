@@ -188,7 +188,7 @@ fn archives_lie_in_archives_as_deep_as_the_limit() {
 }
 
 #[test]
-fn what_is_tolerated_is_rejected_under_strictness() {
+fn strict_mode_rejects_tolerated_input() {
     let mut rejected = 0;
     for path in goldens() {
         let bytes = std::fs::read(&path).unwrap();

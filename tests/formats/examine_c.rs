@@ -97,7 +97,7 @@ fn golden(name: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_examined_is_code_2_and_a_message() {
+fn unexaminable_file_returns_code_2() {
     let reply = |command: &str, bytes: Option<&[u8]>| {
         let (code, message) = examine(command, "no/such.so", bytes);
         assert_eq!(code, 2, "{message}");

@@ -141,7 +141,7 @@ fn every_golden_reads_by_the_productions_as_it_reads_here() {
 const SAYS_MORE: [&str; 1] = ["PAY-88"];
 
 /// Writes generated text if blessed, and compares it otherwise.
-fn settle(path: &str, expected: &str) {
+fn bless_or_compare(path: &str, expected: &str) {
     let file = root().join(path);
     if std::env::var_os("BLESS").is_some() {
         if let Some(folder) = file.parent() {
@@ -163,7 +163,7 @@ fn the_productions_of_kinds_are_those_of_the_table() {
     let (before, rest) = prose.split_once(BEGIN).expect("the line that begins them");
     let (_, after) = rest.split_once(END).expect("the line that ends them");
     let kinds = kinds::productions();
-    settle(
+    bless_or_compare(
         "spec/payload.md",
         &format!("{before}{BEGIN}\n```grammar kinds\n{kinds}```\n\n{END}{after}"),
     );
@@ -174,7 +174,7 @@ fn each_layout_has_an_example_with_every_byte_named() {
     let (grammar, subjects) = (grammar(), subjects());
     let pages = pages::pages(&grammar, &subjects);
     for (page, text) in &pages {
-        settle(&format!("spec/bytes/{page}.md"), text);
+        bless_or_compare(&format!("spec/bytes/{page}.md"), text);
     }
     assert_eq!(
         pages.keys().copied().collect::<Vec<_>>(),

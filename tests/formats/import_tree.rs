@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_ordered_is_a_tree_without_findings(graph in module_graphs(14)) {
+    fn ordered_tree_has_no_findings(graph in module_graphs(14)) {
         let mut strict = Findings::new(Strictness::Strict);
         for algorithm in [Algorithm::V0_8, Algorithm::Topological] {
             if let Ok(order) = order(&graph, algorithm) {

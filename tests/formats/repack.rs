@@ -59,7 +59,7 @@ fn libraries() -> Vec<(PathBuf, Vec<u8>, Layout)> {
 }
 
 #[test]
-fn what_is_taken_apart_is_put_together_again() {
+fn unpack_then_pack_round_trips() {
     let folder = tempfile::tempdir().unwrap();
     let mut layouts = [0; 4];
     for (path, blob, layout) in libraries() {
@@ -123,7 +123,7 @@ fn every_packing_returns_the_library() {
 
 /// Converts there and back: the bytes are equal, except that tags for which an older layout has no place come back as 0.
 #[test]
-fn what_goes_to_another_layout_comes_back() {
+fn layout_conversion_round_trips() {
     let mut pairs = 0;
     for (path, bytes, from) in libraries() {
         let blob = Blob::read(&bytes, from).unwrap().value;

@@ -174,7 +174,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_packet_states_is_not_reserved() {
+fn stated_packet_size_is_not_reserved() {
     let mut call = Vec::new();
     call.extend(3_i32.to_le_bytes());
     call.extend(1_u64.to_le_bytes());

@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn what_any_bytes_are_read_as_is_written_back_the_same((name, _) in typed(), bytes: Vec<u8>) {
+    fn values_read_from_any_bytes_round_trip((name, _) in typed(), bytes: Vec<u8>) {
         let parsed: WireType = name.parse().unwrap();
         let mut cursor = Cursor::new(&bytes);
         if let Ok(value) = parsed.read(&mut cursor, "value") {
@@ -145,7 +145,7 @@ fn types_are_read_or_rejected() {
 
 /// WIRE-01: the message must suffice for a user who does not look at the bytes.
 #[test]
-fn what_is_cut_off_says_how_many_bytes_it_needs() {
+fn truncation_error_states_needed_bytes() {
     let message = |broken: Violation| broken.message().to_owned();
     let cut = [0; 3];
     let cursor = || Cursor::new(&cut);

@@ -170,7 +170,7 @@ fn string() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_json_is_json_to_serde_json(text in json_text(), cut in any::<prop::sample::Index>(), to in any::<char>()) {
+    fn json_acceptance_matches_serde_json(text in json_text(), cut in any::<prop::sample::Index>(), to in any::<char>()) {
         let plain = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
         prop_assert_eq!(is_json(&text), plain(&text), "{}", &text);
         let mut letters: Vec<char> = text.chars().collect();

@@ -48,7 +48,7 @@ fn a_tvmc_package_runs_like_its_members() {
 }
 
 #[test]
-fn what_does_not_run_says_what_it_is_and_what_to_do() {
+fn unrunnable_file_error_states_format_and_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let lib = format!("{MODELS}/mlp.kernels.so");
     let params = format!("{MODELS}/mlp.params");

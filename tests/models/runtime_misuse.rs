@@ -17,7 +17,7 @@ use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::{Any, AnyView, cast, index, types};
 
 /// Returns a pointer that is available to safe code but has the wrong type for every use here: the hook of a type.
-fn nowhere() -> Any {
+fn wrong_typed_pointer() -> Any {
     tvmspec::object::init();
     let column = types::column("__s_mutate__").unwrap();
     column.value(index::STR).unwrap().to_any()
@@ -117,10 +117,10 @@ fn functions_that_cannot_check_their_arguments_are_not_found() {
 
 #[test]
 fn a_device_is_no_address_that_a_function_makes_up() {
-    let made_up = || Function::from_packed(|_| Ok(nowhere()));
+    let made_up = || Function::from_packed(|_| Ok(wrong_typed_pointer()));
     let error = registry::register("device_api.webgpu", made_up(), true).unwrap_err();
     assert!(error.message().contains("device table"), "{error}");
-    registry::register_typed("device_api.webgpu", nowhere).unwrap_err();
+    registry::register_typed("device_api.webgpu", wrong_typed_pointer).unwrap_err();
     assert!(Manager::global().api(Device::new(15, 0).kind).is_err());
 }
 
@@ -178,7 +178,7 @@ fn a_machine_is_no_address_that_a_caller_makes_up() {
     for name in ["vm.builtin.alloc_storage", "vm.builtin.alloc_shape_heap"] {
         let function = registry::require(name).unwrap();
         let error = function
-            .call_packed(&[nowhere().view(), 8i64.into()])
+            .call_packed(&[wrong_typed_pointer().view(), 8i64.into()])
             .unwrap_err();
         assert!(error.message().contains("not a machine"), "{error}");
     }

@@ -232,7 +232,7 @@ fn every_binding_or_disputed_rule_has_a_case() {
     let bare: Vec<&str> = spec::rules()
         .iter()
         .filter(|rule| CHAPTERS.iter().any(|chapter| chapter.name == rule.chapter))
-        .filter(|rule| rule.level.binds() || rule.level == Level::Disputed)
+        .filter(|rule| rule.level.is_binding() || rule.level == Level::Disputed)
         .filter(|rule| !shown.contains(rule.id.as_str()))
         .map(|rule| rule.id.as_str())
         .collect();

@@ -69,7 +69,7 @@ fn what_was_judged_is_rules_in_releases_that_have_them() {
 fn every_rule_that_binds_has_a_text() {
     let bare: Vec<&str> = rules()
         .iter()
-        .filter(|rule| rule.level.binds() && rule.norm().is_empty())
+        .filter(|rule| rule.level.is_binding() && rule.norm().is_empty())
         .map(|rule| rule.id.as_str())
         .collect();
     assert!(bare.is_empty(), "a title alone is no obligation: {bare:?}");

@@ -142,9 +142,9 @@ impl RpcStream for OneWay {
 fn rpc_93_a_stream_without_a_second_half_has_no_hop() {
     let last = Serving::server(&[]);
     let (own, other) = UnixStream::pair().expect("a pair");
-    assert!(RpcStream::twin(&own).expect("a socket").is_some());
+    assert!(RpcStream::duplicate(&own).expect("a socket").is_some());
     let stream = OneWay(other);
-    assert!(stream.twin().expect("no error").is_none());
+    assert!(stream.duplicate().expect("no error").is_none());
     let folder = tempfile::tempdir().expect("a folder");
     let mut options = ServerOptions::new(folder.path());
     options.connect = vec!["127.0.0.1".to_owned()];

@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// Returns the server's resources once nothing of a session is left, or after a time limit.
-    fn settled(&self) -> (usize, usize, usize) {
+    fn wait_for_cleanup(&self) -> (usize, usize, usize) {
         let end = Instant::now() + Duration::from_secs(30);
         while self.process.holds().2 > 0 && Instant::now() < end {
             thread::sleep(Duration::from_millis(50));
@@ -145,12 +145,12 @@ impl Server {
                 let served = self.serves();
                 served.map_err(|why| format!("after seed {seed}: {why}"))?;
                 // By now each of its threads has run once.
-                before.get_or_insert_with(|| (self.settled(), self.process.resident()));
+                before.get_or_insert_with(|| (self.wait_for_cleanup(), self.process.resident()));
             }
         }
         self.serves()?;
         let ((fds, threads, children), memory) = before.ok_or("no honest client")?;
-        let mut now = self.settled();
+        let mut now = self.wait_for_cleanup();
         let end = Instant::now() + Duration::from_secs(30);
         while (now.0 > fds || now.1 > threads || now.2 > children) && Instant::now() < end {
             thread::sleep(Duration::from_millis(100));

@@ -18,7 +18,7 @@ use tvmspec::wire::Writer;
 const SOON: Duration = Duration::from_secs(6);
 
 /// Opens as many connections as the test may have.
-fn mute(address: SocketAddr) -> Vec<TcpStream> {
+fn open_silent_connections(address: SocketAddr) -> Vec<TcpStream> {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let limit = Rlimit {
         current: maximum,
@@ -66,7 +66,7 @@ fn expect(stream: &mut TcpStream, bytes: &[u8]) {
 fn a_server_serves_the_next_client() {
     let mut server = Serving::server(&["--sessions", "2"]);
     drop(server.take_log());
-    let mute = mute(server.address);
+    let mute = open_silent_connections(server.address);
     let mut options = SessionOptions::default();
     options.timeout = Some(SOON);
     options.connect_timeout = SOON;
@@ -85,7 +85,7 @@ fn a_tracker_answers_the_next_peer() {
     let mut tracker = Serving::start(&["tracker", "--port", "0", "--silent"]);
     let magic = 0x0002_f271_i32.to_le_bytes();
     // Half of them write a hello, and no request.
-    let mut mute = mute(tracker.address);
+    let mut mute = open_silent_connections(tracker.address);
     for stream in mute.iter_mut().step_by(2) {
         // Fails if the tracker has already closed the connection.
         let _ = stream.write_all(&magic);
@@ -95,7 +95,7 @@ fn a_tracker_answers_the_next_peer() {
     peer.write_all(b"\x03\x00\x00\x00[1]").expect("written");
     expect(&mut peer, b"\x01\x00\x00\x000");
     // A connection with a hello is kept.
-    let more = self::mute(tracker.address);
+    let more = self::open_silent_connections(tracker.address);
     peer.write_all(b"\x03\x00\x00\x00[1]").expect("written");
     expect(&mut peer, b"\x01\x00\x00\x000");
     assert_ends_on_sigterm(&mut tracker);
@@ -106,9 +106,9 @@ fn a_tracker_answers_the_next_peer() {
 fn a_proxy_pairs_the_next_peers() {
     let mut proxy = Serving::start(&["proxy", "--port", "0"]);
     drop(proxy.take_log());
-    let mute = mute(proxy.address);
+    let mute = open_silent_connections(proxy.address);
     let mut server = peer(proxy.address, &hello("server:dev"));
-    let more = self::mute(proxy.address);
+    let more = self::open_silent_connections(proxy.address);
     let mut client = peer(proxy.address, &hello("client:dev"));
     expect(&mut server, &hello("client:dev"));
     expect(&mut client, &hello("server:dev"));
@@ -124,7 +124,7 @@ fn a_proxy_lets_the_next_peer_in_by_a_web_socket() {
     drop(proxy.take_log());
     let web = proxy.rest.rsplit(' ').next().expect("a last word");
     let web: SocketAddr = web.parse().expect("an address");
-    let mut mute = mute(web);
+    let mut mute = open_silent_connections(web);
     for (number, stream) in mute.iter_mut().enumerate() {
         // Fails if the proxy has already closed the connection.
         let _ = match number % 3 {
@@ -158,7 +158,7 @@ fn a_proxy_before_one_server_takes_no_mute_peer_to_it() {
     let to = listener.local_addr().expect("an address").to_string();
     let mut proxy = Serving::start(&["proxy", "--port", "0", "--to", &to]);
     drop(proxy.take_log());
-    let mute = mute(proxy.address);
+    let mute = open_silent_connections(proxy.address);
     let mut client = peer(proxy.address, &hello("client:dev"));
     // The first connection that arrives is that of the client that has written.
     let (mut server, _) = listener.accept().expect("a connection");

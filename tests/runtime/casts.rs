@@ -68,7 +68,7 @@ fn is_left_out(name: &str) -> bool {
 }
 
 /// Passes each object to every global function, alone and with arguments that functions of an object often take.
-fn drive(objects: &[Any]) {
+fn pass_to_all_functions(objects: &[Any]) {
     let (none, zero, text) = (Any::none(), Any::from(0i64), Any::from("a text"));
     let (shape, dtype) = (Any::from(Shape::new(&[0i64])), Any::from(Dtype::FLOAT32));
     let mut answers = 0;
@@ -175,7 +175,7 @@ fn victim() {
     }
     println!("{} records", objects.len());
     objects.extend(own_objects());
-    drive(&objects);
+    pass_to_all_functions(&objects);
 }
 
 #[test]

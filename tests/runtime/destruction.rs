@@ -43,7 +43,7 @@ fn chains() -> Vec<Any> {
 }
 
 /// Leaves the chains to the end of this thread.
-fn hold() {
+fn keep_until_thread_exit() {
     HELD.with_borrow_mut(|held| held.push(Any::none()));
     // From here on, the library has its own memory for this thread.
     drop(chains());
@@ -92,7 +92,7 @@ fn victim() {
     };
     match place.as_str() {
         // A test runs on a separate thread, and the process waits for the end of that thread.
-        "thread" => hold(),
+        "thread" => keep_until_thread_exit(),
         "a user" => {
             USER.set(Some(User));
             use_thread();
@@ -123,7 +123,7 @@ fn victim() {
             }
             let unwound = catch_unwind(AssertUnwindSafe(|| drop(deep)));
             assert!(unwound.is_err());
-            hold();
+            keep_until_thread_exit();
         }
         other => panic!("{other}"),
     }

@@ -296,7 +296,7 @@ fn a_library_that_exports_nothing_has_no_functions() {
 
 /// The dynamic linker also searches the dependencies of a library, and so does a look-up in the library.
 #[test]
-fn what_a_needed_library_has_counts_as_its_own() {
+fn symbols_of_needed_library_count() {
     let folder = tempfile::tempdir().unwrap();
     let body = |name: &str, number: &str| {
         format!(

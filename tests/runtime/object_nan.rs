@@ -15,7 +15,7 @@ fn call(name: &str, args: &[&Any]) -> Any {
 
 /// OBJ-14: NaN equals NaN, even with other bits, and equal values have the same hash.
 #[test]
-fn what_is_no_number_is_equal_to_what_is_none() {
+fn nan_equals_nan() {
     tvmspec::object::init();
     let none = [
         f64::NAN,

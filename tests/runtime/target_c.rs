@@ -184,7 +184,7 @@ fn a_tag_of_c_is_defined_once() {
 }
 
 #[test]
-fn what_is_no_target_is_rejected() {
+fn invalid_target_is_rejected() {
     assert_eq!(read("0.27", "cuda -arch=sm_80").0, 1);
     assert_eq!(read("0.28", "cuda").0, 2);
     assert_eq!(read("", "").0, 2);

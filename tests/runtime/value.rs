@@ -141,7 +141,7 @@ fn values_convert_with_try_from_as_with_cast() {
 }
 
 #[test]
-fn a_data_type_parses_from_what_it_displays() {
+fn data_type_round_trips_through_display() {
     for text in [
         "int8",
         "uint1",

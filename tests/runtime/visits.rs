@@ -46,7 +46,7 @@ fn deep(levels: usize) -> Any {
 }
 
 #[test]
-fn what_nests_too_deep_is_an_error_and_no_overflow() {
+fn too_deep_nesting_is_an_error() {
     let nothing = || Function::from_typed(|_: Any| {});
     assert!(walk(&deep(100), nothing()).unwrap().is_none());
     let error = walk(&deep(5000), nothing()).unwrap_err();
@@ -93,7 +93,7 @@ fn on_stack(kibibytes: usize, body: impl FnOnce() + Send) {
 }
 
 #[test]
-fn what_fits_the_levels_but_not_the_stack_is_an_error_and_no_overflow() {
+fn nesting_beyond_stack_is_an_error() {
     // The build decides whether the value fits, but there is always an answer.
     let answered = |result: Result| match result {
         Ok(_) => false,

@@ -55,7 +55,7 @@ fn explain(file: &str, words: &[&str]) -> Output {
 const FILE: &str = "golden/blob/containers/tree3-0.8.so";
 
 #[test]
-fn what_a_runtime_lacks_is_named() {
+fn missing_runtime_functions_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let names = [
         "runtime.module.loadbinary_opencl",

@@ -149,7 +149,7 @@ fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
         match spec::rule(&mutant.rule) {
             // A SHOULD that describes a behaviour has no check either. No other rule can be broken.
             Some(rule)
-                if (rule.level.binds() || rule.level == Level::Should)
+                if (rule.level.is_binding() || rule.level == Level::Should)
                     && rule.chapter == *chapter => {}
             _ => problems.push(format!(
                 "{}: {} is not a rule of {chapter} that can be broken",

@@ -38,7 +38,7 @@ fn hold_every_must() {
             })
             .collect();
         for rule in chapter.rules() {
-            let Some(text) = spec::rule(rule.id()).filter(|text| text.level.binds()) else {
+            let Some(text) = spec::rule(rule.id()).filter(|text| text.level.is_binding()) else {
                 continue;
             };
             let has_mutant = mutants.values().flatten().any(|one| one.rule == rule.id());

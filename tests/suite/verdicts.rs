@@ -77,7 +77,7 @@ fn what_must_be_stated_is_missed_where_it_is_not() {
 }
 
 #[test]
-fn what_was_never_bytes_has_no_offset() {
+fn case_without_bytes_has_no_offset() {
     let mut bare = breach();
     (bare.offset, bare.field) = (None, None);
     let case = case(Expect::Reject(bare));
@@ -238,7 +238,7 @@ fn an_operator_without_code_is_declined_by_who_states_no_rule() {
 }
 
 #[test]
-fn what_this_crate_decides_binds_no_other() {
+fn own_decisions_do_not_bind_other_testees() {
     let mut own = case(Expect::Accept(json!(1)));
     own.own = true;
     let other = Reply::Ok {

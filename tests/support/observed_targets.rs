@@ -35,7 +35,7 @@ pub(crate) struct Comparison {
 pub(crate) fn compare(observed: &Value, release: Release, forked: &[&str]) -> Comparison {
     let mut machine = HostMachine::default();
     machine.triple = observed["triple"].as_str().unwrap_or_default().into();
-    let targets = Targets::on(release, machine);
+    let targets = Targets::for_machine(release, machine);
     let mut found = Comparison {
         equal: 0,
         rejected: 0,

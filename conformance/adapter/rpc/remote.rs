@@ -6,7 +6,7 @@
 use super::{LiveServer, Seat, ServerSource};
 use crate::conformance::adapter::{Rejection, Reply, device};
 use crate::conformance::device::{BEHAVIOUR, PROGRAM};
-use crate::conformance::module::linked_library::why_not_here;
+use crate::conformance::module::linked_library::unsupported_reason;
 use crate::conformance::op::{OpError, data};
 use crate::conformance::rpc::functions::CALLED;
 use crate::device::{Device, Manager};
@@ -48,7 +48,7 @@ impl LiveServer {
         if self.release.minor() < 8 {
             return Reply::Unsupported("servers of 0.7 are asked by rpc.session only".into());
         }
-        let (seat, session) = match self.begun() {
+        let (seat, session) = match self.begin_session() {
             Ok(begun) => begun,
             Err(why) => return self.crash(why.clone(), why),
         };
@@ -65,7 +65,7 @@ impl LiveServer {
     }
 
     /// Begins a session of this crate's client with the next server.
-    fn begun(&mut self) -> Result<(Seat, Session), String> {
+    fn begin_session(&mut self) -> Result<(Seat, Session), String> {
         let options = SessionOptions {
             release: Some(self.release),
             connect_timeout: self.patience,
@@ -95,7 +95,7 @@ impl LiveServer {
 /// Converts an error of the client that ends the case: the server is lost, or too slow.
 ///
 /// Only these two are losses. An exception is an answer, and the server continues.
-fn lost(error: &Error) -> Option<Reply> {
+fn loss_reply(error: &Error) -> Option<Reply> {
     let kind = error.kind();
     match kind {
         _ if kind == ErrorKind::Connection => Some(Reply::Crash(error.to_string())),
@@ -106,7 +106,7 @@ fn lost(error: &Error) -> Option<Reply> {
 
 /// Converts a failure outside of the case itself: a server that lacks a function of servers.
 fn failed(error: Error) -> Reply {
-    lost(&error).unwrap_or_else(|| Reply::Unsupported(format!("the server: {error}")))
+    loss_reply(&error).unwrap_or_else(|| Reply::Unsupported(format!("the server: {error}")))
 }
 
 /// Creates an unsupported reply with its reason.
@@ -126,7 +126,7 @@ fn rejected(error: &Error) -> Reply {
     if error.message().contains(NO_LOADER) {
         return unsupported(format!("the server: {error}"));
     }
-    lost(error).unwrap_or_else(|| {
+    loss_reply(error).unwrap_or_else(|| {
         Reply::Reject(Rejection {
             message: error.to_string(),
             ..Rejection::default()
@@ -136,7 +136,7 @@ fn rejected(error: &Error) -> Reply {
 
 /// Returns the kind and message of an exception.
 fn raised(error: &Error) -> Result<[String; 2], Reply> {
-    match lost(error) {
+    match loss_reply(error) {
         Some(reply) => Err(reply),
         // RPC-26: servers may omit the kind from the text; `rpc.session` has a case for that.
         None if error.kind().as_str() == "RPCError" => {
@@ -301,7 +301,7 @@ fn convert(session: &Session, args: &Value) -> Result<Reply, Reply> {
 
 /// Runs `module.open` with an uploaded library.
 fn open(session: &Session, args: &Value) -> Result<Reply, Reply> {
-    if let Some(why) = why_not_here() {
+    if let Some(why) = unsupported_reason() {
         return Err(unsupported(why));
     }
     let content = data(args).map_err(|error| match error {

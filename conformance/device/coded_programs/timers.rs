@@ -22,7 +22,7 @@ pub(super) fn timer_waits() -> Outcome {
 }
 
 /// Returns the smallest of several measurements, because the system may delay any of them.
-fn least(measure: impl Fn() -> Result<u64, Failure>) -> Result<u64, Failure> {
+fn smallest_measurement(measure: impl Fn() -> Result<u64, Failure>) -> Result<u64, Failure> {
     let all: Result<Vec<u64>, Failure> = (0..5).map(|_| measure()).collect();
     Ok(all?.into_iter().min().unwrap_or(u64::MAX))
 }
@@ -53,7 +53,7 @@ pub(super) fn timer_measures() -> Outcome {
     demand(shown >= nanoseconds(PAUSE), || {
         format!("{shown} ns for a pause of 20 ms")
     })?;
-    let shown = least(|| between(PAUSE, Duration::ZERO))?;
+    let shown = smallest_measurement(|| between(PAUSE, Duration::ZERO))?;
     demand(shown < nanoseconds(PAUSE), || {
         format!("{shown} ns with the pauses around it")
     })

@@ -3,9 +3,9 @@
 
 use super::super::pack::arg;
 use super::super::steps::{Step, StepResult, Stop};
-use super::Stand;
+use super::ProgramDevice;
 use crate::conformance::behaviour::{Failure, demand, expect};
-use crate::device::error::absent;
+use crate::device::error::missing_driver;
 use crate::device::launch::{Packed, WorkSizes};
 use crate::device::module::{DeviceModule, Kernel, KernelDescription, LoadedCode, ModuleCode};
 use crate::device::stream::set_current_device;
@@ -85,7 +85,7 @@ impl NotedKernels {
     }
 }
 
-impl Stand for NotedKernels {
+impl ProgramDevice for NotedKernels {
     fn api(&self) -> &dyn DeviceApi {
         &NoMemory
     }
@@ -173,7 +173,7 @@ struct NoMemory;
 
 /// Returns the failure of every call for memory.
 fn reject_memory_call<T>() -> Result<T> {
-    Err(absent("these devices have no memory"))
+    Err(missing_driver("these devices have no memory"))
 }
 
 impl DeviceApi for NoMemory {

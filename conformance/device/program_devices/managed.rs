@@ -2,7 +2,7 @@
 
 use super::super::recorder::Recorder;
 use super::super::steps::{Step, StepResult};
-use super::Stand;
+use super::ProgramDevice;
 use crate::conformance::behaviour::expect;
 use crate::device::manager::{ApiFactory, Manager};
 use crate::device::{
@@ -65,7 +65,7 @@ impl ManagedDevices {
     }
 }
 
-impl Stand for ManagedDevices {
+impl ProgramDevice for ManagedDevices {
     fn api(&self) -> &dyn DeviceApi {
         self
     }

@@ -14,13 +14,13 @@ struct Slot {
 impl Slot {
     /// Returns whether a step on `stream` may access `nbytes` from `offset` on. The space must have them, and all running work on
     /// it must be ordered before the step.
-    fn admits(&self, offset: usize, nbytes: usize, stream: u8) -> bool {
+    fn allows_access(&self, offset: usize, nbytes: usize, stream: u8) -> bool {
         let ordered = |(other, behind): (&u8, &u8)| *other == stream || behind & (1 << stream) != 0;
         offset + nbytes <= self.nbytes && self.busy.iter().all(ordered)
     }
 
     /// Records work on `stream`. It waits for all earlier work, so it is the only work that is left to order.
-    fn touch(&mut self, stream: u8) {
+    fn record_work(&mut self, stream: u8) {
         self.busy = BTreeMap::from([(stream, 0)]);
     }
 }
@@ -81,20 +81,20 @@ impl Order {
                 }
                 let (offset, nbytes) = (number(2)?, number(3)?);
                 let slot = self.slots.get_mut(name()?)?;
-                let allowed = slot.admits(offset, nbytes, stream);
+                let allowed = slot.allows_access(offset, nbytes, stream);
                 // A read counts as work, because another stream's write could otherwise overtake it.
                 if allowed {
-                    slot.touch(stream);
+                    slot.record_work(stream);
                 }
                 allowed
             }
             "copy" => {
                 let (from, to, nbytes) = (name()?, step.name(3)?, number(5)?);
                 let stream = stream(6)?;
-                let allowed = self.slots.get(from)?.admits(number(2)?, nbytes, stream)
-                    && self.slots.get(to)?.admits(number(4)?, nbytes, stream);
+                let allowed = self.slots.get(from)?.allows_access(number(2)?, nbytes, stream)
+                    && self.slots.get(to)?.allows_access(number(4)?, nbytes, stream);
                 for end in [from, to].into_iter().filter(|_| allowed) {
-                    self.slots.get_mut(end)?.touch(stream);
+                    self.slots.get_mut(end)?.record_work(stream);
                 }
                 allowed
             }

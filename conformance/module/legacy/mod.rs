@@ -98,7 +98,7 @@ fn numbered(list: Option<&Value>, prefix: &str) -> Result<Vec<(String, usize)>, 
 
 /// Runs `module.open`.
 pub(in crate::conformance) fn open(api: &'static LegacyApi, args: &Value) -> Result<Reply, Reply> {
-    if let Some(why) = super::linked_library::why_not_here() {
+    if let Some(why) = super::linked_library::unsupported_reason() {
         return Err(unsupported(why));
     }
     let value = args.get("value").unwrap_or(&Value::Null);

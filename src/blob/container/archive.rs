@@ -36,7 +36,7 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Visits the image of every machine in a fat Mach-O file.
-    pub(super) fn fat(&mut self, bytes: &'a [u8], place: &MemberPlace) -> Result<(), Violation> {
+    pub(super) fn visit_fat_images(&mut self, bytes: &'a [u8], place: &MemberPlace) -> Result<(), Violation> {
         let damaged = |error: object::read::Error| {
             place.locate_violation(BLOB_56.broken(
                 Kind::Truncated,
@@ -110,7 +110,7 @@ impl<'a> FileWalk<'a> {
             .name(name.len(), at)
             .and_then(|()| allowance.member(path, at))
             .map_err(|broken| place.locate_violation(broken))?;
-        Ok(place.inner(name, base))
+        Ok(place.member_place(name, base))
     }
 
     /// Visits the member of `size` bytes at `start` (BLOB-56).

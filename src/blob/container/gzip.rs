@@ -62,7 +62,7 @@ impl<'a> FileWalk<'a> {
         // BLOB-57: only members that may contain a blob are kept. The beginning of a member shows whether it may contain one.
         let whole = header.kind == TarEntry::File && FileForm::may_be(&content, header.size);
         let held = if whole { header.size } else { 0 };
-        self.allowance.keep(held, at).map_err(blame)?;
+        self.allowance.count_retained_bytes(held, at).map_err(blame)?;
         let came = if whole {
             // The allowance covers the whole member. Growth by doubling would take twice as much.
             content.reserve_exact(usize::try_from(rest).unwrap_or(0));
@@ -105,7 +105,7 @@ impl<'a> FileWalk<'a> {
         self.findings = walk.findings;
         self.allowance = walk.allowance;
         for part in walk.parts {
-            let kept = self.allowance.keep(weight(&part), at);
+            let kept = self.allowance.count_retained_bytes(estimate_memory(&part), at);
             kept.map_err(|broken| place.locate_violation(broken))?;
             self.parts.push(part.into_owned());
         }
@@ -114,7 +114,7 @@ impl<'a> FileWalk<'a> {
 }
 
 /// Estimates the memory that a part takes: the bytes of its names and blobs. All other fields have a fixed size.
-fn weight(part: &ContainerPart<'_>) -> u64 {
+fn estimate_memory(part: &ContainerPart<'_>) -> u64 {
     let blobs = part.blobs.iter().map(|blob| blob.bytes.len());
     let names = part.symbols.iter().map(|symbol| symbol.name.len());
     let all = blobs.chain(names).chain([part.member.len()]);

@@ -82,7 +82,7 @@ pub(super) fn read<'a>(
         _ => {}
     }
     let file = object::File::parse(bytes)
-        .map_err(|error| damaged("cannot be read as an object file", error))?;
+        .map_err(|error| parser_error("cannot be read as an object file", error))?;
     let architecture = file.architecture();
     let mut image = ObjectTables {
         machine: Machine {
@@ -116,7 +116,7 @@ pub(super) fn read<'a>(
 }
 
 /// Creates the error for a file that the parser rejects: BLOB-55 at the start of the file. The parser's errors have no offset.
-fn damaged(what: &str, error: object::Error) -> Violation {
+fn parser_error(what: &str, error: object::Error) -> Violation {
     BLOB_55.broken(Kind::Malformed, 0, format!("{what}: {error}"))
 }
 
@@ -243,7 +243,7 @@ impl<'a> ObjectTables<'a> {
         file: &object::File<'a>,
         names: &mut SymbolNames<'a, '_>,
     ) -> Result<(), Violation> {
-        let damaged = |error| damaged("the export table cannot be read", error);
+        let damaged = |error| parser_error("the export table cannot be read", error);
         let (table, base) = match file {
             object::File::Pe32(file) => (file.export_table(), file.relative_address_base()),
             object::File::Pe64(file) => (file.export_table(), file.relative_address_base()),
@@ -307,7 +307,7 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
                 "the file ends inside its ELF header",
             ));
         };
-        inside(offset, size.saturating_mul(count), length, offset)?;
+        check_range(offset, size.saturating_mul(count), length, offset)?;
         // BLOB-55: without entries their size has no meaning, and writers store 0.
         BLOB_55.require(count == 0 || size == entry, offset, || {
             format!("the ELF header has a table with entries of {size} bytes, not {entry}")
@@ -340,7 +340,7 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
         let Some(((offset, size), entry)) = place.zip(field(header, 56, 36)) else {
             break;
         };
-        inside(offset, size, length, header)?;
+        check_range(offset, size, length, header)?;
         BLOB_55.require(entry == symbol, header, || {
             format!("a symbol table has entries of {entry} bytes, not {symbol}")
         })?;
@@ -350,7 +350,7 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
 
 /// Checks that `size` bytes from `offset` on lie inside a file of `length` bytes. `at` is the place in the file that stores offset and
 /// size.
-fn inside(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation> {
+fn check_range(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation> {
     let end = offset.saturating_add(size);
     BLOB_55.require_as(Kind::Truncated, size == 0 || end <= length, at, || {
         format!("a table is at {offset:#x} to {end:#x}, the file has {length:#x} bytes")
@@ -370,7 +370,7 @@ fn mach_o_tables(bytes: &[u8]) -> Result<(), Violation> {
         // The parser rejects a truncated header.
         return Ok(());
     };
-    inside(header, size, length, 20)?;
+    check_range(header, size, length, 20)?;
     const LC_SYMTAB: u64 = 2;
     let mut at = header;
     for _ in 0..count {
@@ -383,7 +383,7 @@ fn mach_o_tables(bytes: &[u8]) -> Result<(), Violation> {
             let symbol = if wide { 16 } else { 12 };
             for (offset, count, entry) in [(2, 3, symbol), (4, 5, 1)] {
                 if let Some((offset, count)) = field(offset).zip(field(count)) {
-                    inside(offset, count.saturating_mul(entry), length, at)?;
+                    check_range(offset, count.saturating_mul(entry), length, at)?;
                 }
             }
         }
@@ -406,10 +406,10 @@ fn coff_tables(bytes: &[u8]) -> Result<(), Violation> {
     };
     if let Some(sections) = sections {
         // A section header takes 40 bytes in both kinds of file.
-        inside(header, sections.saturating_mul(40), length, 0)?;
+        check_range(header, sections.saturating_mul(40), length, 0)?;
     }
     if let Some((table, count)) = table.zip(count) {
-        inside(table, count.saturating_mul(symbol), length, 0)?;
+        check_range(table, count.saturating_mul(symbol), length, 0)?;
     }
     Ok(())
 }

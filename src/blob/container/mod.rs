@@ -154,7 +154,7 @@ struct MemberPlace {
 
 impl MemberPlace {
     /// Returns the place of a member of the archive at this place.
-    fn inner(&self, name: &str, base: Option<u64>) -> MemberPlace {
+    fn member_place(&self, name: &str, base: Option<u64>) -> MemberPlace {
         let member = match self.member.as_str() {
             "" => name.to_owned(),
             outer => format!("{outer}/{name}"),
@@ -226,7 +226,7 @@ impl<'a> FileWalk<'a> {
             .map_err(|broken| place.locate_violation(broken))?;
         match form {
             FileForm::Archive => self.archive(bytes, &place)?,
-            FileForm::MachOFat => self.fat(bytes, &place)?,
+            FileForm::MachOFat => self.visit_fat_images(bytes, &place)?,
             FileForm::Tar => self.tar(bytes, &place)?,
             FileForm::GzipTar => self.gzip_tar(bytes, &place)?,
             form => {
@@ -286,7 +286,7 @@ impl<'a> FileWalk<'a> {
 
 /// Limits a blob to the size in its header (BLOB-53, BLOB-54). `room` are the bytes from `offset` on that the container allows for the
 /// blob. If `known`, they are exactly the blob; otherwise they are only an upper bound.
-fn bounded<'a>(
+fn limit_to_header_size<'a>(
     room: &'a [u8],
     known: bool,
     offset: u64,

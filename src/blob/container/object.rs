@@ -3,7 +3,7 @@
 use super::allowance::Allowance;
 use super::image::{self, Defined, ObjectSymbol, ObjectTables};
 use super::symbols::{self, Raw};
-use super::{ContainerPart, EmbeddedBlob, MemberPlace, bounded};
+use super::{ContainerPart, EmbeddedBlob, MemberPlace, limit_to_header_size};
 use crate::blob::BLOB_52;
 use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ pub(super) fn read<'a>(
         };
         let range =
             extent(&image, bytes, entry, &starts).map_err(|broken| broken.in_field(entry.name))?;
-        let (content, size) = bounded(range.bytes, range.known, range.start, findings)
+        let (content, size) = limit_to_header_size(range.bytes, range.known, range.start, findings)
             .map_err(|broken| broken.in_field(entry.name))?;
         allowance
             .blob(content.len(), range.start)

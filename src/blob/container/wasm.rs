@@ -2,7 +2,7 @@
 
 use super::allowance::Allowance;
 use super::symbols::{self, Raw};
-use super::{ContainerPart, EmbeddedBlob, FileForm, Machine, MemberPlace, bounded};
+use super::{ContainerPart, EmbeddedBlob, FileForm, Machine, MemberPlace, limit_to_header_size};
 use crate::blob::{BLOB_52, BLOB_55};
 use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
@@ -95,7 +95,7 @@ pub(super) fn read<'a>(
         };
         let (start, room) =
             extent(&tables.segments, name, &defined).map_err(|broken| broken.in_field(name))?;
-        let (content, size) = bounded(room, defined.size > 0, start, findings)
+        let (content, size) = limit_to_header_size(room, defined.size > 0, start, findings)
             .map_err(|broken| broken.in_field(name))?;
         allowance.blob(content.len(), start)?;
         part.blobs.push(EmbeddedBlob {

@@ -40,7 +40,7 @@ pub(super) fn replace_in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Opti
     for (table, entries) in elf.symbol_tables(&sections)? {
         for entry in entries {
             let field = entry.checked_add(6)?;
-            let index = elf.word(field, 2)?;
+            let index = elf.read_integer(field, 2)?;
             // Indices from 0xff00 on do not refer to a section.
             if index >= at && index < 0xff00 {
                 elf.put(
@@ -57,12 +57,12 @@ pub(super) fn replace_in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Opti
     }
     elf.put(last.header.checked_add(32)?, &grown.to_le_bytes())?;
     elf.put(last.header.checked_add(40)?, &grown.to_le_bytes())?;
-    let names = elf.word(62, 2)?;
+    let names = elf.read_integer(62, 2)?;
     let names_header = *sections.get(usize::try_from(names).ok()?)?;
     let mut text = elf
         .slice(
-            elf.word(names_header.checked_add(24)?, 8)?,
-            elf.word(names_header.checked_add(32)?, 8)?,
+            elf.read_integer(names_header.checked_add(24)?, 8)?,
+            elf.read_integer(names_header.checked_add(32)?, 8)?,
         )?
         .to_vec();
     let name = text.len() as u64;
@@ -79,7 +79,7 @@ pub(super) fn replace_in_library(file: &[u8], symbol: &str, blob: &[u8]) -> Opti
         }
         let mut copy = Elf(elf.slice(*header, SECTION)?.to_vec());
         copy.renumber(at)?;
-        let offset = copy.word(24, 8)?;
+        let offset = copy.read_integer(24, 8)?;
         if index == names {
             copy.put(24, &text_place.to_le_bytes())?;
             copy.put(32, &(text.len() as u64).to_le_bytes())?;
@@ -130,7 +130,7 @@ fn last_segment(elf: &Elf, segments: &[u64]) -> Option<LoadSegment> {
     let mut last: Option<LoadSegment> = None;
     let mut end = 0;
     for header in segments {
-        let field = |at: u64| elf.word(header.checked_add(at)?, 8);
+        let field = |at: u64| elf.read_integer(header.checked_add(at)?, 8);
         let found = LoadSegment {
             header: *header,
             offset: field(8)?,
@@ -141,7 +141,7 @@ fn last_segment(elf: &Elf, segments: &[u64]) -> Option<LoadSegment> {
         if found.stored > 0 {
             end = end.max(found.offset.checked_add(found.stored)?);
         }
-        let is_load = elf.word(*header, 4)? == LOAD;
+        let is_load = elf.read_integer(*header, 4)? == LOAD;
         if is_load
             && last
                 .as_ref()
@@ -179,8 +179,8 @@ pub(super) fn replace_in_object(file: &[u8], symbol: &str, blob: &[u8]) -> Optio
     let header = *sections.get(usize::try_from(holder).ok()?)?;
     let symbols = elf.symbols(symbol, &sections)?;
     for at in &symbols {
-        let whole = elf.word(at.checked_add(8)?, 8)? == 0
-            && elf.word(at.checked_add(16)?, 8)? == elf.word(header.checked_add(32)?, 8)?;
+        let whole = elf.read_integer(at.checked_add(8)?, 8)? == 0
+            && elf.read_integer(at.checked_add(16)?, 8)? == elf.read_integer(header.checked_add(32)?, 8)?;
         whole.then_some(())?;
         elf.put(at.checked_add(16)?, &(blob.len() as u64).to_le_bytes())?;
     }
@@ -208,7 +208,7 @@ impl Elf {
     }
 
     /// Reads the integer of `size` bytes at `at`.
-    fn word(&self, at: u64, size: u64) -> Option<u64> {
+    fn read_integer(&self, at: u64, size: u64) -> Option<u64> {
         let mut word = [0; 8];
         let bytes = self.slice(at, size)?;
         word.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -230,8 +230,8 @@ impl Elf {
 
     /// Returns the offset of each entry of a table. The arguments are the places in the header of its offset, entry count and entry size.
     fn table(&self, offset: u64, count: u64, size: u64, expected: u64) -> Option<Vec<u64>> {
-        let (offset, count) = (self.word(offset, 8)?, self.word(count, 2)?);
-        (self.word(size, 2)? == expected && count > 0).then_some(())?;
+        let (offset, count) = (self.read_integer(offset, 8)?, self.read_integer(count, 2)?);
+        (self.read_integer(size, 2)? == expected && count > 0).then_some(())?;
         (0..count)
             .map(|index| offset.checked_add(index.checked_mul(expected)?))
             .collect()
@@ -243,9 +243,9 @@ impl Elf {
         const NUMBERS: u64 = 18;
         let mut behind = 0;
         for (index, at) in (0_u64..).zip(sections) {
-            let kind = self.word(at.checked_add(4)?, 4)?;
+            let kind = self.read_integer(at.checked_add(4)?, 4)?;
             (kind != NUMBERS).then_some(())?;
-            if self.word(at.checked_add(8)?, 8)? & ALLOC != 0 {
+            if self.read_integer(at.checked_add(8)?, 8)? & ALLOC != 0 {
                 behind = index.checked_add(1)?;
             }
         }
@@ -254,16 +254,16 @@ impl Elf {
 
     /// Returns whether the section has an address. `self` is only a section header.
     fn has_address(&self) -> Option<bool> {
-        Some(self.word(8, 8)? & ALLOC != 0)
+        Some(self.read_integer(8, 8)? & ALLOC != 0)
     }
 
     /// Increases the indices of other sections from `from` on. `self` is only a section header.
     fn renumber(&mut self, from: u64) -> Option<()> {
         const RELOCATIONS: [u64; 2] = [4, 9];
         const INFO_LINK: u64 = 0x40;
-        let is_link = self.word(8, 8)? & INFO_LINK != 0 || RELOCATIONS.contains(&self.word(4, 4)?);
+        let is_link = self.read_integer(8, 8)? & INFO_LINK != 0 || RELOCATIONS.contains(&self.read_integer(4, 4)?);
         for (at, is_number) in [(40, true), (44, is_link)] {
-            let number = self.word(at, 4)?;
+            let number = self.read_integer(at, 4)?;
             if is_number && number >= from {
                 let number = u32::try_from(number).ok()?.checked_add(1)?;
                 self.put(at, &number.to_le_bytes())?;
@@ -278,12 +278,12 @@ impl Elf {
         const DYNAMIC: u64 = 11;
         let mut tables = Vec::new();
         for at in sections {
-            let kind = self.word(at.checked_add(4)?, 4)?;
+            let kind = self.read_integer(at.checked_add(4)?, 4)?;
             if kind != STATIC && kind != DYNAMIC {
                 continue;
             }
-            let start = self.word(at.checked_add(24)?, 8)?;
-            let size = self.word(at.checked_add(32)?, 8)?;
+            let start = self.read_integer(at.checked_add(24)?, 8)?;
+            let size = self.read_integer(at.checked_add(32)?, 8)?;
             self.slice(start, size)?;
             let count = size.checked_div(SYMBOL)?;
             let entries = (0..count)
@@ -296,9 +296,9 @@ impl Elf {
 
     /// Returns whether the symbol at `entry`, in the table with header `table`, has the name `name`.
     fn is_named(&self, table: u64, entry: u64, name: &str, sections: &[u64]) -> Option<bool> {
-        let names = usize::try_from(self.word(table.checked_add(40)?, 4)?).ok()?;
-        let names = self.word(sections.get(names)?.checked_add(24)?, 8)?;
-        let text = names.checked_add(self.word(entry, 4)?)?;
+        let names = usize::try_from(self.read_integer(table.checked_add(40)?, 4)?).ok()?;
+        let names = self.read_integer(sections.get(names)?.checked_add(24)?, 8)?;
+        let text = names.checked_add(self.read_integer(entry, 4)?)?;
         let text = self.slice(text, (name.len() as u64).checked_add(1)?);
         let text = text.and_then(|text| text.strip_suffix(&[0]));
         Some(text == Some(name.as_bytes()))
@@ -309,7 +309,7 @@ impl Elf {
         let mut found = Vec::new();
         for (table, entries) in self.symbol_tables(sections)? {
             for entry in entries {
-                let is_defined = self.word(entry.checked_add(6)?, 2)? != 0;
+                let is_defined = self.read_integer(entry.checked_add(6)?, 2)? != 0;
                 if is_defined && self.is_named(table, entry, name, sections)? {
                     found.push(entry);
                 }
@@ -321,6 +321,6 @@ impl Elf {
     /// Returns the index of the section that defines `name`.
     fn holder(&self, name: &str, sections: &[u64]) -> Option<u64> {
         let symbols = self.symbols(name, sections)?;
-        self.word(symbols.first()?.checked_add(6)?, 2)
+        self.read_integer(symbols.first()?.checked_add(6)?, 2)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::enter;
 use crate::function::{Error, ErrorKind};
-use crate::module::keyed_lock::Turns;
+use crate::module::keyed_lock::KeyedLock;
 use crate::object::reflect::opaque;
 use crate::value::header::{self, Header};
 use std::ffi::c_void;
@@ -77,7 +77,7 @@ pub unsafe extern "C-unwind" fn TVMFFIObjectCreateOpaque(
     })
 }
 
-static ONCE: Turns<usize> = Turns::new();
+static ONCE: KeyedLock<usize> = KeyedLock::new();
 
 /// Initialises the handle at `handle_addr` unless it exists. Only one initialiser of a handle runs at a time.
 ///

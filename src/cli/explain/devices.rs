@@ -22,14 +22,14 @@ fn verdict(need: &CodeNeed) -> Option<String> {
         _ => return None,
     };
     let code = format!("{} {}", need.name(), need.value());
-    let devices = match answers(device, attribute) {
+    let devices = match device_answers(device, attribute) {
         Ok(devices) if devices.is_empty() => {
             return Some(format!("{code}: no {device} device is here"));
         }
         Ok(devices) => devices,
         Err(why) => return Some(format!("{code}: no {device} device is here: {why}")),
     };
-    let (fit, unfit): (Vec<_>, Vec<_>) = devices.into_iter().partition(|(_, has)| fits(need, has));
+    let (fit, unfit): (Vec<_>, Vec<_>) = devices.into_iter().partition(|(_, has)| accepts_code(need, has));
     let named = |devices: &[(String, String)]| {
         let names = devices.iter().map(|(name, has)| format!("{name} ({has})"));
         names.collect::<Vec<_>>().join(", ")
@@ -42,7 +42,7 @@ fn verdict(need: &CodeNeed) -> Option<String> {
 }
 
 /// Returns the name of each device of a type, and its answer to `attribute`.
-fn answers(name: &str, attribute: Attribute) -> Result<Vec<(String, String)>, String> {
+fn device_answers(name: &str, attribute: Attribute) -> Result<Vec<(String, String)>, String> {
     let kind = device_type::number_of(name).ok_or("no release has such a device")?;
     let api = Manager::global()
         .api(kind)
@@ -57,7 +57,7 @@ fn answers(name: &str, attribute: Attribute) -> Result<Vec<(String, String)>, St
 }
 
 /// Returns whether a device that answers `has` accepts code with this need.
-fn fits(need: &CodeNeed, has: &str) -> bool {
+fn accepts_code(need: &CodeNeed, has: &str) -> bool {
     match need {
         // PTX can be compiled for any later device. With a letter after the number, only for that device or its family.
         CodeNeed::PtxTarget(target) => architecture(target).is_some_and(|(number, letter)| {

@@ -10,7 +10,7 @@ mod text;
 use super::input::{Input, examined, subject};
 use super::{CliError, Exit, output};
 use json::AccountJson;
-use runtime::HeldAgainst;
+use runtime::RuntimeComparison;
 use serde_core::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
     let mut runtime = match &args.runtime {
-        Some(libraries) => Some(HeldAgainst::load(libraries, args.timeout)?),
+        Some(libraries) => Some(RuntimeComparison::load(libraries, args.timeout)?),
         None => None,
     };
     let subject = examined(&input, None, args.layout, &args.grammar)?;
@@ -103,7 +103,7 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     }
     // Without --release or --runtime there is an answer for each release, and no single verdict.
     let good =
-        accounts.iter().all(Account::is_good) && runtime.as_ref().is_none_or(HeldAgainst::is_good);
+        accounts.iter().all(Account::is_good) && runtime.as_ref().is_none_or(RuntimeComparison::is_good);
     let is_asked = args.release.is_some() || runtime.is_some();
     let mut loads = accounts.iter().flat_map(|account| &account.loads);
     let is_certain = is_asked

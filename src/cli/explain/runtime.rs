@@ -19,7 +19,7 @@ use tvmspec::examine::runtime::{MissingName, RegisteredNames, missing, perhaps_m
 use tvmspec::release::Releases;
 
 /// A runtime, and the needs of a file that it lacks.
-pub(super) struct HeldAgainst {
+pub(super) struct RuntimeComparison {
     /// The libraries, as the user names them.
     libraries: String,
     names: RegisteredNames,
@@ -29,10 +29,10 @@ pub(super) struct HeldAgainst {
     perhaps: Option<Vec<String>>,
 }
 
-impl HeldAgainst {
+impl RuntimeComparison {
     /// Loads the libraries in a separate process and lists the names that they register.
-    pub(super) fn load(libraries: &str, timeout: Duration) -> Result<HeldAgainst, CliError> {
-        let paths: Vec<String> = libraries.split(',').map(from_here).collect();
+    pub(super) fn load(libraries: &str, timeout: Duration) -> Result<RuntimeComparison, CliError> {
+        let paths: Vec<String> = libraries.split(',').map(prefix_current_folder).collect();
         for path in &paths {
             // A library with a segment beyond the end of its file ends the process that opens it.
             if let Ok(input) = Input::open(Path::new(path))
@@ -58,7 +58,7 @@ impl HeldAgainst {
             CliError::line(format!("the runtime cannot be asked: {why}{more}"))
         })?;
         names.cpp = cpp_of(&paths);
-        Ok(HeldAgainst {
+        Ok(RuntimeComparison {
             libraries: libraries.to_owned(),
             names,
             missing: None,
@@ -186,7 +186,7 @@ fn cpp_of(paths: &[String]) -> Option<BTreeSet<String>> {
 }
 
 /// Returns a path for which the dynamic linker does not search: the bare name of a file in this folder becomes a path to it.
-fn from_here(path: &str) -> String {
+fn prefix_current_folder(path: &str) -> String {
     if Path::new(path).is_file() && !path.contains('/') {
         format!("./{path}")
     } else {

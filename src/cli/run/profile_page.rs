@@ -65,8 +65,8 @@ fn bars_and_table(out: &mut String, operators: &[Operator]) {
     let _ = writeln!(
         out,
         "<p>{} of {} took {:.1} us. Point at a part of a bar for its name and time; click it for its row.</p>\n<h2>By operator</h2>\n<div class=\"parts\">",
-        counted(operators.len(), "call"),
-        counted(totals.len(), "operator"),
+        format_count(operators.len(), "call"),
+        format_count(totals.len(), "operator"),
         micros(total),
     );
     let (wide, narrow): (Vec<_>, Vec<_>) = totals
@@ -78,7 +78,7 @@ fn bars_and_table(out: &mut String, operators: &[Operator]) {
     if !narrow.is_empty() {
         let took = narrow.iter().map(|each| each.took).sum();
         let (wide, percent) = (share(took, total), share(took, total) * 100.0);
-        let others = counted(narrow.len(), "other operator");
+        let others = format_count(narrow.len(), "other operator");
         let _ = writeln!(
             out,
             "<a class=\"rest{}\" href=\"#table\" style=\"flex:{:.3} 0 0\" title=\"{others}: {:.3} us, {percent:.1} %\">{}</a>",
@@ -200,7 +200,7 @@ fn hue(index: usize) -> u32 {
 }
 
 /// Returns a number with its noun.
-fn counted(count: usize, noun: &str) -> String {
+fn format_count(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -8,7 +8,7 @@ mod program;
 use crate::device::backend::events::{self, EventDriver};
 use crate::device::backend::spaces::Addresses;
 use crate::device::backend::{Backend, Driver, SpacePart};
-use crate::device::error::{absent, no_driver, out_of_memory};
+use crate::device::error::{missing_driver, no_driver, out_of_memory};
 use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Result};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Question};
@@ -90,7 +90,7 @@ impl Driver for Cuda {
             ));
         }
         let no_device = |call: &str, DriverError(code): DriverError| {
-            absent(format!(
+            missing_driver(format!(
                 "CUDA is here, but no device: {call} returned {code:?}"
             ))
         };

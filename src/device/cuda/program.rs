@@ -3,7 +3,7 @@
 use super::{Cuda, CudaDevice};
 use crate::device::backend::Driver;
 use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
-use crate::device::error::{absent, driver_error, reject};
+use crate::device::error::{missing_driver, driver_error, reject};
 use crate::device::launch::{Packed, WorkSizes};
 use crate::device::module::KernelDescription;
 use crate::device::{DEV_47, DEV_54, DEV_59, Result, Stream};
@@ -184,7 +184,7 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
     use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
     // SAFETY: looks for the library, and runs its initialisers if it is there.
     if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
-        return Err(absent(
+        return Err(missing_driver(
             "the module is CUDA source, and NVRTC, which compiles it, is not here",
         ));
     }

@@ -7,7 +7,7 @@ mod program;
 use crate::device::backend::events::{self, EventDriver};
 use crate::device::backend::spaces::Addresses;
 use crate::device::backend::{Backend, Driver, SpacePart};
-use crate::device::error::{absent, out_of_memory};
+use crate::device::error::{missing_driver, out_of_memory};
 use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Result};
 use library::{HipCode, HipLibrary, HipQuestion, SUCCESS};
 use std::ffi::{c_int, c_void};
@@ -113,7 +113,7 @@ impl Driver for Hip {
         let library: &'static HipLibrary = Box::leak(Box::new(HipLibrary::load()?));
         let no_device = |call: &str, failure: HipFailure| {
             let HipFailure { code, meaning } = failure;
-            absent(format!(
+            missing_driver(format!(
                 "HIP is here, but no device: {call} returned {code} ({meaning})"
             ))
         };

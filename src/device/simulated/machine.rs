@@ -263,7 +263,7 @@ impl SimulatedMachine {
     }
 
     /// Returns the hazards at the end: queues with work, and live spaces.
-    pub(super) fn leftovers(&self) -> Vec<Hazard> {
+    pub(super) fn final_hazards(&self) -> Vec<Hazard> {
         let queued = self.queues.iter().filter(|(_, work)| !work.is_empty());
         let never_synced = queued.map(|((_, stream), _)| Hazard::NeverSynced(*stream));
         let never_freed = self.memory.spaces().map(Hazard::NeverFreed);
@@ -321,7 +321,7 @@ impl SimulatedMachine {
         let from_host = copy.from_device.kind == Device::CPU.kind;
         let to_host = copy.to_device.kind == Device::CPU.kind;
         if self.bug == Some(Bug::OverlapSmears) && overlaps(copy) {
-            return self.smear(copy);
+            return self.copy_byte_by_byte(copy);
         }
         let bytes = if from_host {
             // SAFETY: the caller of `copy` keeps the source valid until a sync, and this is before.
@@ -351,7 +351,7 @@ impl SimulatedMachine {
     }
 
     /// Copies as described for [`Bug::OverlapSmears`]: byte by byte from the front.
-    fn smear(&mut self, copy: &CopyRequest) {
+    fn copy_byte_by_byte(&mut self, copy: &CopyRequest) {
         let bytes = self.memory.bytes(copy.from).unwrap_or_default();
         for at in 0..copy.nbytes {
             let from = copy.from_offset + at;

@@ -162,7 +162,7 @@ impl Simulated {
     pub fn finish(&self) -> Vec<Hazard> {
         let machine = self.machine();
         let mut hazards = machine.hazards.clone();
-        hazards.extend(machine.leftovers());
+        hazards.extend(machine.final_hazards());
         hazards
     }
 

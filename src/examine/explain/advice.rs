@@ -12,7 +12,7 @@ pub fn advice(file: &ContainerFile<'_>) -> Option<String> {
     let linked: Vec<&ContainerPart<'_>> =
         file.parts.iter().filter(|part| is_linked(part)).collect();
     let code = linked.iter().find(|part| part.form.is_object());
-    let linker = Linker::choose(code.copied());
+    let linker = Linker::choose_linker(code.copied());
     if let Some(package) = Package::recognize(file) {
         return Some(package.advice(&linker));
     }
@@ -132,9 +132,9 @@ pub(super) fn mixed_machines(file: &ContainerFile<'_>) -> Option<String> {
     Some(format!(
         "its objects are for several machines, and no linker makes one library of them (`ld`: \"Relocations in generic ELF\", or \"is incompatible with\"): `{}` is for {}, `{}` for {}. Build all of them for one machine, which the triple of the target (`mtriple`) selects",
         one.member,
-        words(first),
+        describe_machine(first),
         other.member,
-        words(machine),
+        describe_machine(machine),
     ))
 }
 
@@ -160,13 +160,13 @@ pub fn foreign_code(file: &ContainerFile<'_>) -> Option<String> {
     };
     Some(format!(
         "its code is for {}{system}, and the {who} of this machine ({ARCH}, {} bits, {OS}) rejects it",
-        words(machine),
+        describe_machine(machine),
         usize::BITS
     ))
 }
 
 /// Describes a machine in words.
-fn words(machine: &Machine) -> String {
+fn describe_machine(machine: &Machine) -> String {
     let order = if machine.little_endian {
         ""
     } else {
@@ -187,7 +187,7 @@ pub(super) struct Linker<'p> {
 
 impl<'p> Linker<'p> {
     /// Chooses the linker for an object file, or for source if `part` is `None`.
-    fn choose(part: Option<&'p ContainerPart<'p>>) -> Linker<'p> {
+    fn choose_linker(part: Option<&'p ContainerPart<'p>>) -> Linker<'p> {
         let machine = part.and_then(|part| part.machine.as_ref());
         let arch = machine.map_or("", |machine| machine.architecture.as_str());
         let (command, output) = match part.map(|part| part.form) {
@@ -227,7 +227,7 @@ impl<'p> Linker<'p> {
     /// Returns the machine as the end of a noun phrase.
     fn machine(&self) -> String {
         let machine = self.part.and_then(|part| part.machine.as_ref());
-        machine.map_or(String::new(), |machine| format!(" for {}", words(machine)))
+        machine.map_or(String::new(), |machine| format!(" for {}", describe_machine(machine)))
     }
 
     /// Describes how Python's `load_module` treats a file with this extension.

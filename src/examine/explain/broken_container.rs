@@ -16,7 +16,7 @@ use std::borrow::Cow;
 /// Reports a file whose container breaks a rule.
 ///
 /// The outcome is unknown for every release, unless the only fault is a header that counts too many bytes (BLOB-53).
-pub(super) fn damaged(
+pub(super) fn explain_broken_container(
     name: &str,
     bytes: &[u8],
     broken: &Violation,

@@ -54,7 +54,7 @@ pub(super) fn unresolved(library: &ExaminedLibrary<'_>) -> Vec<Calls> {
     let payloads = modules().filter_map(|(_, payload)| payload.as_ref());
     let mut all: Vec<Calls> = payloads.filter_map(calls).collect();
     for calls in &mut all {
-        calls.without(&has);
+        calls.remove_functions(&has);
     }
     all.retain(|calls| !calls.own.is_empty() || !calls.global.is_empty());
     all
@@ -327,7 +327,7 @@ pub(super) fn judge_host_code(names: &[&str], release: Release) -> Option<Load> 
 
 impl Calls {
     /// Removes the functions in `has`.
-    fn without(&mut self, has: &HashSet<&str>) {
+    fn remove_functions(&mut self, has: &HashSet<&str>) {
         self.own.retain(|name| !has.contains(name.as_str()));
         self.global.retain(|name| !has.contains(name.as_str()));
     }

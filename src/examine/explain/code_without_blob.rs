@@ -13,7 +13,7 @@ use crate::release::Release;
 /// binary, returns one account for each that has none.
 ///
 /// No loader is needed, because nothing is imported without a library binary.
-pub(super) fn bare(
+pub(super) fn explain_code_without_blob(
     subject: &Subject<'_>,
     part: &ContainerPart<'_>,
     linked: &LinkedImage<'_>,
@@ -50,7 +50,7 @@ pub(super) fn bare(
             }
             _ => format!("{name}: system library `{prefix}`, no library binary"),
         };
-        let load = |release| linked.judge(release, loading::bare(part, release));
+        let load = |release| linked.judge(release, loading::judge_without_blob(part, release));
         Account {
             remarks: remarks(subject, part, prefix, linked),
             ..Account::new(title, loads(only, load))

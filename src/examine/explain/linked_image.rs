@@ -148,7 +148,7 @@ impl<'a> LinkedImage<'a> {
                 "it cannot be opened: it calls {}, which this release does not have",
                 words(&missing)
             ))
-            .because(LoadCause::MissingFunctions);
+            .with_cause(LoadCause::MissingFunctions);
         }
         // BLOB-60, BLOB-67: an initializer of a system library calls it before `dlopen` returns to TVM.
         // A file that is still to be linked has no table of initializers.
@@ -160,7 +160,7 @@ impl<'a> LinkedImage<'a> {
                 "it ends the process when it is opened: an initializer calls {}, which this release does not have",
                 words(&called)
             ))
-            .because(LoadCause::MissingFunctions);
+            .with_cause(LoadCause::MissingFunctions);
         }
         let bound: Vec<&str> = missing
             .iter()
@@ -172,7 +172,7 @@ impl<'a> LinkedImage<'a> {
                 "it cannot be opened: its data holds the address of {}, which this release does not have",
                 words(&bound)
             ))
-            .because(LoadCause::MissingFunctions);
+            .with_cause(LoadCause::MissingFunctions);
         }
         // MOD-26: functions that an initializer calls are needed at once. Only its code shows which functions it calls.
         if initializes && missing.iter().any(|name| is_called_early(name)) {
@@ -180,14 +180,14 @@ impl<'a> LinkedImage<'a> {
                 "it calls {}, which this release does not have: the process ends when the library is opened if an initializer does so, as one that registers does",
                 words(&missing)
             ))
-            .because(LoadCause::MissingFunctions);
+            .with_cause(LoadCause::MissingFunctions);
         }
         match load.outcome {
             LoadOutcome::Loads => Load::silent(format!(
                 "it calls {}, which this release does not have: opening it fails, or the first such call ends the process",
                 words(&missing)
             ))
-            .because(LoadCause::MissingFunctions),
+            .with_cause(LoadCause::MissingFunctions),
             _ => load,
         }
     }

@@ -20,7 +20,7 @@ mod unread_members;
 
 pub use account::{Account, Need};
 pub use advice::{advice, foreign_code};
-use broken_container::damaged;
+use broken_container::explain_broken_container;
 pub use called_functions::hold_to_library;
 pub(crate) use called_functions::own_names;
 pub(crate) use linked_image::cpp_interface;
@@ -65,7 +65,7 @@ impl Subject<'_> {
     /// Fails like [`Subject::explain`].
     pub fn explain_for(&self, only: Option<Release>) -> Result<Vec<Account>, NotExaminable> {
         if let Some(broken) = &self.broken {
-            return Ok(vec![damaged(self.name, self.bytes, broken, only)]);
+            return Ok(vec![explain_broken_container(self.name, self.bytes, broken, only)]);
         }
         let file = &self.file;
         let units = self.units();
@@ -104,7 +104,7 @@ impl Subject<'_> {
             if linked.is_runtime() && !part.is_compiled() {
                 continue;
             }
-            accounts.extend(code_without_blob::bare(self, part, &linked, only));
+            accounts.extend(code_without_blob::explain_code_without_blob(self, part, &linked, only));
         }
         if linked.is_runtime() && accounts.is_empty() {
             accounts.push(library::runtime(self, &linked, only));
@@ -152,7 +152,7 @@ impl Subject<'_> {
             if let Some(mixed) = &mixed {
                 account.loads = loads(only, |_| Load::fails(mixed.clone()));
             } else {
-                unread_members::doubt(file, account);
+                unread_members::withdraw_verdicts(file, account);
                 headers::judge(file, account);
             }
         }
@@ -254,7 +254,7 @@ fn data(unit: &Unit<'_>, files: Option<&Assembled>, only: Option<Release>) -> Ac
             ),
             // PAY-61: 0.6 introduced the Relay VM, and 0.19 is the last release with it.
             (Format::RelayCode, _) if !Releases::between(6, 19).contains(release) => {
-                Load::fails("it has no such executable").because(LoadCause::NoLoader {
+                Load::fails("it has no such executable").with_cause(LoadCause::NoLoader {
                     module: None,
                     kind: "VMExecutable".to_owned(),
                 })

@@ -6,7 +6,7 @@ use crate::blob::container::{ContainerFile, ContainerPart, FileForm, Role, Symbo
 use crate::examine::loading::{Load, LoadOutcome};
 
 /// Withdraws the verdicts of `account` if the archive has members that a linker uses and that could not be read.
-pub(super) fn doubt(file: &ContainerFile<'_>, account: &mut Account) {
+pub(super) fn withdraw_verdicts(file: &ContainerFile<'_>, account: &mut Account) {
     let unread: Vec<&ContainerPart<'_>> =
         file.parts.iter().filter(|part| is_unread(part)).collect();
     let Some(first) = unread.first().filter(|_| is_linked_whole(file)) else {

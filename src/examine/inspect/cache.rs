@@ -1,12 +1,12 @@
 //! The report of a tensor cache: its shards and their tensors.
 
-use super::memory_limit::Room;
+use super::memory_limit::MemoryBudget;
 use crate::examine::Subject;
 use crate::tensor::json::from_dtype;
 use serde_json::{Map, Value, json};
 
 /// Adds the members `cache` and `params` of `inspect.json` if the file is the index of a tensor cache.
-pub(super) fn describe(subject: &Subject<'_>, top: &mut Map<String, Value>, room: &Room) {
+pub(super) fn describe(subject: &Subject<'_>, top: &mut Map<String, Value>, room: &MemoryBudget) {
     let Some(cache) = subject.tensor_cache() else {
         return;
     };

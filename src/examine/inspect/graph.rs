@@ -1,6 +1,6 @@
 //! A summary of a graph: inputs, outputs, operators, planned storage.
 
-use super::memory_limit::Room;
+use super::memory_limit::MemoryBudget;
 use crate::graph::{DataEntry, Graph, NodeEntry, dtype_text};
 use crate::rule::Findings;
 use crate::tensor::Packing;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The text is read by the rules of chapter graph, because a general JSON reader takes a hundred bytes for each byte of text.
 ///
 /// The value is the member `graph` of `inspect.json`. Types and shapes of inputs and outputs are null if the graph does not state them.
-pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
+pub(super) fn summary(text: &[u8], room: &MemoryBudget) -> Option<Value> {
     let graph = Graph::read_bytes(text, &mut Findings::default()).ok()?;
     let entry = |entry: NodeEntry| -> Value {
         let of = graph.entry_id(entry).and_then(|id| graph.entries.get(id));

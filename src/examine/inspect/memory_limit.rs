@@ -18,7 +18,7 @@ const TIMES: u64 = 8;
 /// The memory that is left for the lists of a report, and the count of entries that did not fit.
 ///
 /// It is an estimate and allocates nothing. The last value that is accepted may exceed the limit.
-pub(super) struct Room {
+pub(super) struct MemoryBudget {
     /// True to show code.
     pub(super) code: bool,
     /// The releases that may have written the described content. They determine how types are named.
@@ -29,12 +29,12 @@ pub(super) struct Room {
     left_out: Cell<u64>,
 }
 
-impl Room {
+impl MemoryBudget {
     /// Creates the room for a file of `length` bytes.
-    pub(super) fn for_file(length: usize, options: InspectOptions) -> Room {
+    pub(super) fn for_file(length: usize, options: InspectOptions) -> MemoryBudget {
         // All copies are in memory at the same time and share the limit.
         let room = (length as u64).saturating_mul(TIMES).saturating_add(FREE);
-        Room {
+        MemoryBudget {
             code: options.code,
             era: Cell::new(Releases::ALL),
             left: Cell::new(
@@ -47,7 +47,7 @@ impl Room {
     }
 
     /// Returns the values of `items`, as many as fit. The remaining items are counted and not converted.
-    pub(super) fn list<T, U: Weighed>(
+    pub(super) fn list<T, U: EstimateMemory>(
         &self,
         items: impl IntoIterator<Item = T>,
         mut value: impl FnMut(T) -> U,
@@ -69,7 +69,7 @@ impl Room {
     }
 
     /// Returns the values of `items` up to the first `None`, and leaves out that item and all later ones.
-    fn list_while<T, U: Weighed>(
+    fn list_while<T, U: EstimateMemory>(
         &self,
         items: impl IntoIterator<Item = T>,
         mut value: impl FnMut(T) -> Option<U>,
@@ -111,36 +111,36 @@ const OBJECT: u64 = 256;
 const MEMBER: u64 = 64;
 
 /// An entry of a list in a report. Most callers convert entries to JSON, so the weight is that of the JSON form.
-pub(super) trait Weighed {
+pub(super) trait EstimateMemory {
     /// Estimates the memory in bytes that the JSON form takes, including its printed text.
     fn weight(&self) -> u64;
 }
 
-impl Weighed for Value {
+impl EstimateMemory for Value {
     fn weight(&self) -> u64 {
         weight(self)
     }
 }
 
-impl Weighed for String {
+impl EstimateMemory for String {
     fn weight(&self) -> u64 {
         VALUE.saturating_add(self.len() as u64)
     }
 }
 
-impl Weighed for u64 {
+impl EstimateMemory for u64 {
     fn weight(&self) -> u64 {
         VALUE
     }
 }
 
-impl Weighed for usize {
+impl EstimateMemory for usize {
     fn weight(&self) -> u64 {
         VALUE
     }
 }
 
-impl Weighed for Finding {
+impl EstimateMemory for Finding {
     fn weight(&self) -> u64 {
         weight(&finding(self))
     }

@@ -15,7 +15,7 @@ use crate::blob::container::{ContainerPart, FileForm, Role, linkage};
 use crate::blob::{LibraryModule, PartialBlob};
 use crate::release::Releases;
 use crate::rule::{Finding, Violation};
-use memory_limit::Room;
+use memory_limit::MemoryBudget;
 use serde_json::{Map, Value};
 
 /// Options of a report.
@@ -65,7 +65,7 @@ impl Subject<'_> {
             None
         };
         // The size of the file limits the report: a few bytes of a hostile file can refer to much more data.
-        let room = Room::for_file(bytes.len(), options);
+        let room = MemoryBudget::for_file(bytes.len(), options);
         let units = self.units();
         // With a stated layout, bytes of unknown form are a unit too.
         if file.form == FileForm::Unknown && units.is_empty() {
@@ -162,7 +162,7 @@ fn part_report(
     part: &ContainerPart<'_>,
     units: &[(usize, &Unit<'_>)],
     since: Option<Releases>,
-    room: &Room,
+    room: &MemoryBudget,
     broken: &mut Vec<(Option<usize>, Violation)>,
 ) -> PartReport {
     // Symbols alone are not enough: 0.2 and 0.7 use the same symbol for library binaries (BLOB-50).
@@ -228,7 +228,7 @@ fn part_report(
 }
 
 /// Reports the library binary under this symbol, as far as it can be read.
-fn library(unit: &Unit<'_>, symbol: &str, prefix: &str, room: &Room) -> LibraryReport {
+fn library(unit: &Unit<'_>, symbol: &str, prefix: &str, room: &MemoryBudget) -> LibraryReport {
     let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     // BLOB-06: the modules before a broken rule are shown, together with that rule.
     let Some(PartialBlob {
@@ -281,7 +281,7 @@ fn library(unit: &Unit<'_>, symbol: &str, prefix: &str, room: &Room) -> LibraryR
 /// Reports a file that is not a container, under the name of its format.
 ///
 /// Returns the broken rule, if any. Library binaries are not reported here, because they are listed with their parts.
-fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, room: &Room) -> Option<Violation> {
+fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, room: &MemoryBudget) -> Option<Violation> {
     if matches!(unit.format, Format::Library { .. }) {
         return None;
     }

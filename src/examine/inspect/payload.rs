@@ -1,7 +1,7 @@
 //! A summary of a module's payload: enough to recognise it, without its code.
 
 use super::graph;
-use super::memory_limit::Room;
+use super::memory_limit::MemoryBudget;
 use crate::examine::{Format, Unit};
 use crate::payload::file::SideFile;
 use crate::payload::{self, Field, FunctionInfo, Payload, relax_vm, relay_vm};
@@ -17,7 +17,7 @@ use std::fmt::Display;
 /// Adds a summary of `payload` to the report of its module.
 ///
 /// Empty lists have no member. Code is shown by its size only: `extract` writes it.
-pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, room: &Room) {
+pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, room: &MemoryBudget) {
     value.insert("format".into(), payload.format().into());
     value.insert("form".into(), payload.form().into());
     let functions = room.list(payload.functions(), |(name, info)| {
@@ -56,7 +56,7 @@ pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, ro
 }
 
 /// Reports a function of a device module, from its function map or its side file.
-fn function_value(name: &str, info: &FunctionInfo<'_>, room: &Room) -> Value {
+fn function_value(name: &str, info: &FunctionInfo<'_>, room: &MemoryBudget) -> Value {
     let mut value = json!({
         "name": name,
         "arg_types": room.list(&info.arg_types, |dtype| from_dtype_in(*dtype, room.era.get())),
@@ -75,7 +75,7 @@ fn function_value(name: &str, info: &FunctionInfo<'_>, room: &Room) -> Value {
 /// Adds one field of a payload: a number or a short text as a value, anything longer as a size.
 ///
 /// Tensors, symbols and a graph get separate members. Fields that `describe` has shown already are skipped.
-fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>, room: &Room) {
+fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>, room: &MemoryBudget) {
     /// The length of the longest text that is shown, in bytes. `extract` writes longer ones.
     const LONGEST: usize = 200;
     let plain = match field {
@@ -122,7 +122,7 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
 
 /// Reports a tensor without its data. `bytes` counts the stored bytes. If the tensor has several lanes, these are fewer than its size
 /// in memory (TEN-31, TEN-34).
-fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
+fn tensor(name: &str, record: &TensorRecord<'_>, room: &MemoryBudget) -> Value {
     json!({
         "name": name,
         "dtype": from_dtype_in(record.dtype(), room.era.get()),
@@ -134,7 +134,7 @@ fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
 /// Returns the content of a file that is not a container, and its name in the report. Returns `None` if the file cannot be read.
 ///
 /// Also returns `None` for library binaries, because they are listed with their parts.
-pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Value)> {
+pub(super) fn content(unit: &Unit<'_>, room: &MemoryBudget) -> Option<(&'static str, Value)> {
     let mut findings = Findings::default();
     let mut cursor = Cursor::new(&unit.bytes);
     Some(match &unit.format {
@@ -191,7 +191,7 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
 
 /// Reports an executable of either VM: functions, calls, constants and, if requested, the code. Shows code even if it breaks a rule of
 /// chapter vm.
-fn vm(payload: &Payload<'_>, room: &Room) -> Value {
+fn vm(payload: &Payload<'_>, room: &MemoryBudget) -> Value {
     match (payload.relax_vm(), payload.relay_vm()) {
         (Some(executable), _) => relax(executable, room),
         (None, Some(executable)) => relay(executable, room),
@@ -205,7 +205,7 @@ fn vm(payload: &Payload<'_>, room: &Room) -> Value {
 fn with_code<L: Iterator<Item: Display>>(
     mut value: Value,
     lines: impl FnOnce() -> L,
-    room: &Room,
+    room: &MemoryBudget,
 ) -> Value {
     if room.code
         && let Value::Object(members) = &mut value
@@ -218,7 +218,7 @@ fn with_code<L: Iterator<Item: Display>>(
 /// Reports an executable of the Relax VM. Functions of kind packed are names that it calls, and are listed separately (PAY-84).
 ///
 /// The code is a listing with one line for each instruction.
-fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
+fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &MemoryBudget) -> Value {
     use relax_vm::FunctionKind;
     let (packed, own): (Vec<_>, Vec<_>) = executable
         .functions
@@ -255,7 +255,7 @@ fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
 }
 
 /// Reports a constant by its type and value; of a tensor, only the shape (PAY-86).
-fn relax_constant(constant: &relax_vm::RelaxConstant<'_>, room: &Room) -> Value {
+fn relax_constant(constant: &relax_vm::RelaxConstant<'_>, room: &MemoryBudget) -> Value {
     use relax_vm::RelaxConstant::{Dtype, Float, Int, Shape, Tensor, Text};
     match constant {
         Tensor(record) => tensor_constant(record, room),
@@ -271,7 +271,7 @@ fn relax_constant(constant: &relax_vm::RelaxConstant<'_>, room: &Room) -> Value 
 /// Reports an executable of the Relay VM. From 0.9 on, a constant may be the name of a tensor that is loaded later (PAY-66).
 ///
 /// The version is that of the release that wrote it (PAY-62).
-fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
+fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &MemoryBudget) -> Value {
     let functions = room.list(&executable.functions, |function| {
         json!({
             "name": function.name,
@@ -296,7 +296,7 @@ fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
 }
 
 /// Reports a tensor among the constants: its dtype as the type, its extents as the value.
-fn tensor_constant(record: &TensorRecord<'_>, room: &Room) -> Value {
+fn tensor_constant(record: &TensorRecord<'_>, room: &MemoryBudget) -> Value {
     let extents: Vec<String> = record.shape().iter().map(ToString::to_string).collect();
     json!({ "type": from_dtype_in(record.dtype(), room.era.get()), "value": format!("[{}]", extents.join(", ")) })
 }

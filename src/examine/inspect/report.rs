@@ -1,6 +1,6 @@
 //! The report on a file as values: the file, its parts, their library binaries, the modules in these.
 
-use super::memory_limit::{Weighed, members_weight, weight};
+use super::memory_limit::{EstimateMemory, members_weight, weight};
 use crate::blob::container::Machine;
 use crate::examine::{finding, violation};
 use crate::import_tree::ImportTree;
@@ -203,11 +203,11 @@ impl PartReport {
     }
 }
 
-impl Weighed for PartReport {
+impl EstimateMemory for PartReport {
     fn weight(&self) -> u64 {
         let names = [&self.functions, &self.slots, &self.needs];
-        let names = names.into_iter().flatten().map(Weighed::weight);
-        let libraries = self.libraries.iter().map(Weighed::weight);
+        let names = names.into_iter().flatten().map(EstimateMemory::weight);
+        let libraries = self.libraries.iter().map(EstimateMemory::weight);
         names
             .chain(libraries)
             .fold(weight(&Value::Object(self.frame())), u64::saturating_add)
@@ -246,14 +246,14 @@ impl LibraryReport {
     }
 }
 
-impl Weighed for LibraryReport {
+impl EstimateMemory for LibraryReport {
     fn weight(&self) -> u64 {
-        let modules = self.modules.iter().map(Weighed::weight);
+        let modules = self.modules.iter().map(EstimateMemory::weight);
         let tree = self.import_tree.iter();
         let words = tree.flat_map(|(indptr, indices)| indptr.iter().chain(indices));
-        let findings = self.findings.iter().map(Weighed::weight);
+        let findings = self.findings.iter().map(EstimateMemory::weight);
         modules
-            .chain(words.map(Weighed::weight))
+            .chain(words.map(EstimateMemory::weight))
             .chain(findings)
             .fold(weight(&Value::Object(self.frame())), u64::saturating_add)
     }
@@ -283,9 +283,9 @@ impl ModuleReport {
     }
 }
 
-impl Weighed for ModuleReport {
+impl EstimateMemory for ModuleReport {
     fn weight(&self) -> u64 {
-        let imports = self.imports.iter().map(Weighed::weight);
+        let imports = self.imports.iter().map(EstimateMemory::weight);
         imports
             .chain([members_weight(&self.details)])
             .fold(weight(&Value::Object(self.frame())), u64::saturating_add)

@@ -128,8 +128,8 @@ fn verdict(graph: &Value, broken: &Violation) -> Verdict {
     match rule {
         "GRF-07" if broken.kind() == Kind::Malformed => Verdict::Unseen,
         "GRF-10" => Verdict::Unseen,
-        "GRF-09" => within(nodes, entries(graph)),
-        "GRF-11" => within(nodes, list(graph, "arg_nodes").iter()),
+        "GRF-09" => judge_node_numbers(nodes, entries(graph)),
+        "GRF-11" => judge_node_numbers(nodes, list(graph, "arg_nodes").iter()),
         // The last element counts the entries, and the lists of the graph must have that length.
         "GRF-12" => {
             let rows = list(graph, "node_row_ptr");
@@ -150,7 +150,7 @@ fn verdict(graph: &Value, broken: &Violation) -> Verdict {
 }
 
 /// Returns whether every node number is less than the number of nodes.
-fn within<'v>(nodes: u64, mut numbers: impl Iterator<Item = &'v Value>) -> Verdict {
+fn judge_node_numbers<'v>(nodes: u64, mut numbers: impl Iterator<Item = &'v Value>) -> Verdict {
     if numbers.all(|number| number.as_u64().is_some_and(|number| number < nodes)) {
         Verdict::Unseen
     } else {

@@ -21,11 +21,11 @@ pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
     match Layout::of(release) {
         Layout::V0_22 => framed(
             release,
-            &mut LoaderStream::counted(body, counted, Manner::Pads),
+            &mut LoaderStream::with_stated_length(body, counted, Manner::Pads),
         ),
         _ => streamed(
             release,
-            &mut LoaderStream::counted(body, counted, Manner::Raises),
+            &mut LoaderStream::with_stated_length(body, counted, Manner::Raises),
         ),
     }
 }

@@ -32,7 +32,7 @@ pub use exports::{exported, exports};
 use library::walk;
 pub(crate) use verdict::ExaminedLibrary;
 pub(crate) use verdict::context_symbol;
-pub use verdict::{bare, is_ambiguous, prefixed, relay_code, stored};
+pub use verdict::{judge_without_blob, is_ambiguous, prefixed, relay_code, stored};
 
 use crate::rule::Violation;
 use std::fmt;
@@ -109,7 +109,7 @@ impl LoadOutcome {
 impl Load {
     /// Creates a verdict of [`LoadOutcome::Loads`].
     pub fn loads(why: impl Into<String>) -> Load {
-        Load::new(LoadOutcome::Loads, why).because(LoadCause::Whole)
+        Load::new(LoadOutcome::Loads, why).with_cause(LoadCause::Whole)
     }
 
     /// Creates a verdict of [`LoadOutcome::Silent`].
@@ -125,13 +125,13 @@ impl Load {
         } else {
             "it opens the file without an error, although the file breaks a rule"
         };
-        Load::silent(format!("{how}: {broken}")).because(LoadCause::BrokenRule(broken.rule()))
+        Load::silent(format!("{how}: {broken}")).with_cause(LoadCause::BrokenRule(broken.rule()))
     }
 
     /// Creates the verdict for a file that breaks a rule and whose loader was not examined.
     pub(super) fn broken(broken: &Violation) -> Load {
         Load::unknown(format!("it breaks a rule: {broken}"))
-            .because(LoadCause::BrokenRule(broken.rule()))
+            .with_cause(LoadCause::BrokenRule(broken.rule()))
     }
 
     /// Creates the verdict of a release without a loader for modules of `kind` in files with this extension.
@@ -140,11 +140,11 @@ impl Load {
             module: None,
             kind: kind.to_owned(),
         };
-        Load::fails(format!("it has no loader of `.{extension}` files")).because(cause)
+        Load::fails(format!("it has no loader of `.{extension}` files")).with_cause(cause)
     }
 
     /// Sets the cause.
-    pub(super) fn because(self, cause: LoadCause) -> Load {
+    pub(super) fn with_cause(self, cause: LoadCause) -> Load {
         Load { cause, ..self }
     }
 
@@ -180,8 +180,8 @@ impl Load {
 impl From<Stop> for Load {
     fn from(stop: Stop) -> Load {
         match stop {
-            Stop::Rejects(why) => Load::fails(why).because(LoadCause::StopsReading),
-            Stop::Unknown(why) => Load::unknown(why).because(LoadCause::StopsReading),
+            Stop::Rejects(why) => Load::fails(why).with_cause(LoadCause::StopsReading),
+            Stop::Unknown(why) => Load::unknown(why).with_cause(LoadCause::StopsReading),
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn reads(
             "no loader `{}{kind}` is registered in it{renamed}",
             loader_prefix(release)
         ))
-        .because(cause));
+        .with_cause(cause));
     };
     reads_content(release, kind, payload)?;
     // Without a grammar, there is no form to compare.
@@ -139,7 +139,7 @@ pub(super) fn reads_content(
 
 /// Creates the verdict on a payload of a form that the loader does not read.
 fn of_other_form(kind: &str, why: String) -> Load {
-    Load::fails(why).because(LoadCause::OtherForm {
+    Load::fails(why).with_cause(LoadCause::OtherForm {
         module: None,
         kind: kind.to_owned(),
     })

@@ -175,9 +175,9 @@ fn field<'a>(
                 // PAY-15: from 0.24 on, a shader starts with its length.
                 if framed {
                     let mut shader = LoaderStream::new(stream.string(name)?, Manner::Reports);
-                    words(&mut shader, name)?;
+                    read_shader_words(&mut shader, name)?;
                 } else {
-                    words(stream, name)?;
+                    read_shader_words(stream, name)?;
                 }
             }
         }
@@ -238,7 +238,7 @@ fn check_counts(count: u64, names: usize) -> Result<(), Stop> {
 }
 
 /// Reads the flags and the words of a shader, a u32 and a vector of u32 (PAY-14). Loaders store both without a check.
-fn words(stream: &mut LoaderStream<'_>, name: &str) -> Result<(), Stop> {
+fn read_shader_words(stream: &mut LoaderStream<'_>, name: &str) -> Result<(), Stop> {
     stream.i32(name)?;
     stream.elements(4, name).map(drop)
 }

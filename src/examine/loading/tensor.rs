@@ -37,14 +37,14 @@ pub(super) fn params(release: Release, bytes: &[u8]) -> Result<Option<String>, S
         tensor(release, &mut stream)
             .map_err(|stop| stop.map_reason(|why| format!("parameter `{}`: {why}", text(name))))?;
     }
-    Ok(stream.lost())
+    Ok(stream.missing_content())
 }
 
 /// Walks a file that is one tensor. Returns the same as [`params`].
 pub(super) fn walk_tensor_file(release: Release, bytes: &[u8]) -> Result<Option<String>, Stop> {
     let mut stream = LoaderStream::new(bytes, Manner::Reports);
     tensor(release, &mut stream)?;
-    Ok(stream.lost())
+    Ok(stream.missing_content())
 }
 
 /// Walks a tensor record as the loader of `release` reads it.

@@ -119,7 +119,7 @@ impl ExaminedLibrary<'_> {
             return Load::silent(format!(
                 "it takes {looked_for} of the same file, and not this library binary"
             ))
-            .because(cause);
+            .with_cause(cause);
         }
         let imports = self.blob.modules.iter().any(|module| !module.is_host());
         let lost = if imports {
@@ -135,7 +135,7 @@ impl ExaminedLibrary<'_> {
             None if imports => Load::silent(why),
             None => Load::silent(format!("{why}, which is everything in the file")),
         };
-        load.because(cause)
+        load.with_cause(cause)
     }
 
     /// Returns the verdict of `release` on bytes in another layout than its own. Returns `None` if it reads them correctly
@@ -174,14 +174,14 @@ impl ExaminedLibrary<'_> {
             written: self.layout,
             read_as: reader,
         };
-        load.map(|load| load.because(cause))
+        load.map(|load| load.with_cause(cause))
     }
 }
 
 /// Returns the verdict of `release` on compiled code without a library binary.
 ///
 /// Only its symbols show its release (BLOB-62, MOD-03).
-pub fn bare(part: &ContainerPart<'_>, release: Release) -> Load {
+pub fn judge_without_blob(part: &ContainerPart<'_>, release: Release) -> Load {
     if part
         .releases()
         .is_some_and(|written| written.since > written.until)
@@ -196,7 +196,7 @@ pub fn bare(part: &ContainerPart<'_>, release: Release) -> Load {
         .iter()
         .any(|symbol| symbol.role == Role::Entry && symbol.code);
     match foreign_functions(part, release) {
-        Some((trouble, cause)) => Load::silent(format!("it opens, but {trouble}")).because(cause),
+        Some((trouble, cause)) => Load::silent(format!("it opens, but {trouble}")).with_cause(cause),
         None if !is_ambiguous(part) => Load::loads("as host code that imports nothing"),
         // BLOB-65: the C host of 0.21 defines its context in every file.
         None if is_of_c_host && release <= Release::of(20) => {
@@ -283,7 +283,7 @@ pub fn stored(
     let info = payload::kind_info(kind);
     // PAY-99: the release has no such kind, independent of the bytes.
     if info.is_none_or(|info| info.form_in(release).is_none()) {
-        return Load::fails("it has no such executable").because(LoadCause::NoLoader {
+        return Load::fails("it has no such executable").with_cause(LoadCause::NoLoader {
             module: None,
             kind: kind.to_owned(),
         });

@@ -114,7 +114,7 @@ pub fn missing(
                 what: NeededName::Function,
                 name: name.to_owned(),
                 needed_by: "host code".to_owned(),
-                brought_by: providers::brought_by(name, releases),
+                brought_by: providers::describe_providers(name, releases),
             });
         }
     }
@@ -207,7 +207,7 @@ fn builtins(subject: &Subject<'_>, names: &RegisteredNames, found: &mut Vec<Miss
             what: NeededName::Builtin,
             name: name.to_owned(),
             needed_by: needed_by.to_owned(),
-            brought_by: providers::brought_by(name, releases),
+            brought_by: providers::describe_providers(name, releases),
         }));
     };
     for unit in subject.units() {

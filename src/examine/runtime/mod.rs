@@ -100,7 +100,7 @@ impl RegisteredNames {
         if self.is_ffi_alone() {
             self.interface.releases()
         } else {
-            releases::likely(self)
+            releases::likely_releases(self)
         }
     }
 

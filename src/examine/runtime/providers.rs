@@ -11,7 +11,7 @@ pub(super) fn is_native(name: &str) -> bool {
 }
 
 /// Describes the libraries or build options that add the global function `name` to a runtime of the releases `asked`.
-pub(super) fn brought_by(name: &str, asked: Releases) -> String {
+pub(super) fn describe_providers(name: &str, asked: Releases) -> String {
     let Some(rows) = FUNCTIONS.get(name) else {
         return format!(
             "no runtime of {} to {}: the library or program that has it must register it first",

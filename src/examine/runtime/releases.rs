@@ -6,11 +6,11 @@ use crate::examine::loading::global_functions::FUNCTIONS;
 use crate::release::{Release, Releases};
 
 /// Returns the releases that the fewest names contradict. Returns a range if several consecutive releases are equally likely.
-pub(super) fn likely(names: &RegisteredNames) -> Releases {
+pub(super) fn likely_releases(names: &RegisteredNames) -> Releases {
     let possible = names.interface.releases();
     let counts: Vec<(Release, usize)> = Release::all()
         .filter(|release| possible.contains(*release))
-        .map(|release| (release, contradictions(names, release)))
+        .map(|release| (release, count_contradictions(names, release)))
         .collect();
     let least = counts.iter().map(|(_, count)| *count).min();
     let mut best = counts
@@ -25,7 +25,7 @@ pub(super) fn likely(names: &RegisteredNames) -> Releases {
 }
 
 /// Counts the names that the runtime has and `release` lacks, or the other way round.
-fn contradictions(names: &RegisteredNames, release: Release) -> usize {
+fn count_contradictions(names: &RegisteredNames, release: Release) -> usize {
     let functions = FUNCTIONS.iter().filter(|(name, rows)| {
         let rows = rows.iter().filter(|row| row.is_native());
         let mut here = rows.clone().filter(|row| row.is_in(release));

@@ -61,7 +61,7 @@ impl Graph {
     /// it. Violations of GRF-20 and GRF-21 are added to `findings`, and are errors only if these are strict.
     pub fn read(text: &str, findings: &mut Findings) -> Result<Graph, Violation> {
         let document = JsonText::document(text)?;
-        let top = Top::read(&document, findings)?;
+        let top = GraphMembers::read(&document, findings)?;
         let nodes = read_nodes(top.nodes, findings)?;
         let arg_nodes = read_indices(top.arg_nodes, GRF_11, "arg_nodes")?;
         let node_row_ptr = read_indices(top.node_row_ptr, GRF_12, "node_row_ptr")?;
@@ -155,7 +155,7 @@ impl Graph {
     }
 
     /// Checks that every reference is valid, and that a node reads only entries of earlier nodes (GRF-09 to GRF-11).
-    fn check_references(&self, top: &Top<'_>) -> Result<(), Violation> {
+    fn check_references(&self, top: &GraphMembers<'_>) -> Result<(), Violation> {
         for (index, node) in self.nodes.iter().enumerate() {
             for (nth, input) in node.inputs.iter().enumerate() {
                 let place = || {
@@ -170,7 +170,7 @@ impl Graph {
                 let field = || format!("nodes[{index}].inputs[{nth}]");
                 self.check_entry(*input, place, field)?;
                 // GRF-10: releases do not check this. Such a node reads bytes of the previous run, or uninitialized bytes.
-                let offset = where_broken(input.node < index, place);
+                let offset = error_offset(input.node < index, place);
                 GRF_10
                     .require(input.node < index, offset, || reads_later(index, *input))
                     .map_err(|broken| broken.in_field(field()))?;
@@ -185,7 +185,7 @@ impl Graph {
                 .nodes
                 .get(*index)
                 .is_some_and(|node| node.call.is_none());
-            let offset = where_broken(is_input, || Some(top.arg_nodes.element(nth)?.offset()));
+            let offset = error_offset(is_input, || Some(top.arg_nodes.element(nth)?.offset()));
             GRF_11
                 .require(is_input, offset, || {
                     format!(
@@ -207,7 +207,7 @@ impl Graph {
     ) -> Result<(), Violation> {
         let known = self.entry_id(entry).is_some();
         GRF_09
-            .require(known, where_broken(known, place), || {
+            .require(known, error_offset(known, place), || {
                 format!(
                     "there is no output {} of node {} in this graph of {} nodes",
                     entry.index,
@@ -226,7 +226,7 @@ fn reads_later(index: usize, input: NodeEntry) -> String {
 }
 
 /// Returns the offset for the error. A reference is searched again only if it is wrong.
-fn where_broken(kept: bool, place: impl FnOnce() -> Option<u64>) -> u64 {
+fn error_offset(kept: bool, place: impl FnOnce() -> Option<u64>) -> u64 {
     let broken = (!kept).then(place);
     broken.flatten().unwrap_or_default()
 }
@@ -235,7 +235,7 @@ fn where_broken(kept: bool, place: impl FnOnce() -> Option<u64>) -> u64 {
 const TOP: [&str; 5] = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
 
 /// The five required members of a graph (GRF-02, GRF-03).
-struct Top<'a> {
+struct GraphMembers<'a> {
     nodes: JsonText<'a>,
     arg_nodes: JsonText<'a>,
     node_row_ptr: JsonText<'a>,
@@ -243,9 +243,9 @@ struct Top<'a> {
     attrs: JsonText<'a>,
 }
 
-impl<'a> Top<'a> {
+impl<'a> GraphMembers<'a> {
     /// Reads the members. If a name repeats, the last member is used (GRF-20).
-    fn read(document: &JsonText<'a>, findings: &mut Findings) -> Result<Top<'a>, Violation> {
+    fn read(document: &JsonText<'a>, findings: &mut Findings) -> Result<GraphMembers<'a>, Violation> {
         let mut found: [Option<JsonText<'a>>; 5] = [None; 5];
         for (key, value) in document.members(GRF_01, "")? {
             if key == "metadata" {
@@ -286,7 +286,7 @@ impl<'a> Top<'a> {
         });
         // `TOP` has five members, and five are taken.
         let mut next = || required.next().unwrap_or(Ok(*document));
-        Ok(Top {
+        Ok(GraphMembers {
             nodes: next()?,
             arg_nodes: next()?,
             node_row_ptr: next()?,

@@ -130,7 +130,7 @@ impl<'a> JsonText<'a> {
             at: 0,
         };
         let mut parts = Vec::new();
-        if !scan.accept(open) {
+        if !scan.skip_byte_if_next(open) {
             return None;
         }
         // `document` has checked that the text is JSON, so all separators are in the right places.
@@ -192,9 +192,9 @@ impl Scan<'_> {
                     self.step();
                 }
                 b'"' => self.string()?,
-                b't' => self.word("true")?,
-                b'f' => self.word("false")?,
-                b'n' => self.word("null")?,
+                b't' => self.skip_word("true")?,
+                b'f' => self.skip_word("false")?,
+                b'n' => self.skip_word("null")?,
                 _ => self.number()?,
             }
             // The value is complete, and the containers around it may also be complete.
@@ -203,7 +203,7 @@ impl Scan<'_> {
                     return Some((start, self.at));
                 };
                 self.space();
-                if self.accept(b',') {
+                if self.skip_byte_if_next(b',') {
                     // A name must follow a comma in an object: `{"a":1,}` is not JSON.
                     if *close == b'}' {
                         self.space();
@@ -211,7 +211,7 @@ impl Scan<'_> {
                     }
                     break;
                 }
-                if !self.accept(*close) {
+                if !self.skip_byte_if_next(*close) {
                     return None;
                 }
                 open.pop();
@@ -223,12 +223,12 @@ impl Scan<'_> {
     fn key(&mut self) -> Option<()> {
         self.string()?;
         self.space();
-        self.accept(b':').then_some(())
+        self.skip_byte_if_next(b':').then_some(())
     }
 
     /// Skips a string with its quotes. Only the form of escapes is checked; `unescaped` joins surrogate pairs.
     fn string(&mut self) -> Option<()> {
-        if !self.accept(b'"') {
+        if !self.skip_byte_if_next(b'"') {
             return None;
         }
         loop {
@@ -263,17 +263,17 @@ impl Scan<'_> {
 
     /// Skips a number: no leading zero, no sign except `-`, and a digit on both sides of a point.
     fn number(&mut self) -> Option<()> {
-        self.accept(b'-');
-        if !self.accept(b'0') {
+        self.skip_byte_if_next(b'-');
+        if !self.skip_byte_if_next(b'0') {
             self.digits()?;
         }
         // A digit must follow: `1.` is not a JSON number.
-        if self.accept(b'.') {
+        if self.skip_byte_if_next(b'.') {
             self.digits()?;
         }
-        if self.accept(b'e') || self.accept(b'E') {
-            if !self.accept(b'+') {
-                self.accept(b'-');
+        if self.skip_byte_if_next(b'e') || self.skip_byte_if_next(b'E') {
+            if !self.skip_byte_if_next(b'+') {
+                self.skip_byte_if_next(b'-');
             }
             self.digits()?;
         }
@@ -290,8 +290,8 @@ impl Scan<'_> {
     }
 
     /// Skips exactly these letters.
-    fn word(&mut self, word: &str) -> Option<()> {
-        word.bytes().all(|byte| self.accept(byte)).then_some(())
+    fn skip_word(&mut self, word: &str) -> Option<()> {
+        word.bytes().all(|byte| self.skip_byte_if_next(byte)).then_some(())
     }
 
     /// Skips the four characters that JSON defines as white space.
@@ -302,7 +302,7 @@ impl Scan<'_> {
     }
 
     /// Returns whether `byte` comes next, and skips it if it does.
-    fn accept(&mut self, byte: u8) -> bool {
+    fn skip_byte_if_next(&mut self, byte: u8) -> bool {
         let there = self.peek() == Some(byte);
         if there {
             self.step();

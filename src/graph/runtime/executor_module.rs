@@ -1,6 +1,6 @@
 //! An executor as a module (`GraphExecutor`). The tables that it is created with define its functions.
 
-use super::arguments::enough;
+use super::arguments::check_argument_count;
 use super::debug::Stepper;
 use super::executor::Executor;
 use crate::function::{self, Function};
@@ -68,7 +68,7 @@ impl ModuleKind for GraphExecutor {
         Ok(Some(Function::from_packed(move |args| {
             let _alive = &alive;
             let (name, least, body) = *method;
-            enough(name, least, args)?;
+            check_argument_count(name, least, args)?;
             body(
                 // One call at a time, because a run writes to the memory that all other functions return.
                 &mut state.lock().unwrap_or_else(PoisonError::into_inner),

@@ -1,6 +1,6 @@
 //! The model of a library, which creates executors (module `GraphExecutorFactory`).
 
-use super::arguments::{enough, executor_devices};
+use super::arguments::{check_argument_count, executor_devices};
 use super::executor::{Executor, ExecutorDevice, Kernels, record_to_object, with_record};
 use super::executor_module::GraphExecutor;
 use super::linked_params;
@@ -212,7 +212,7 @@ impl ModuleKind for GraphExecutorFactory {
                 with(|factory, module, devices| factory.make(module, devices, false))
             }
             "debug_create" => with(|factory, module, args| {
-                enough("debug_create", 2, args)?;
+                check_argument_count("debug_create", 2, args)?;
                 if String::try_from(args[0])? != factory.name {
                     // GRF-49: a factory has one model, so the name is only compared with its own.
                     let text = "Currently we only support single model for now.";

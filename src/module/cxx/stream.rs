@@ -40,8 +40,8 @@ static TABLE: StreamVirtuals = StreamVirtuals {
     read,
     write,
     // The stream is on the stack of the loader's caller, so that destructors free nothing.
-    complete_destructor: nothing,
-    deleting_destructor: nothing,
+    complete_destructor: delete_nothing,
+    deleting_destructor: delete_nothing,
 };
 
 /// Returns fewer bytes than requested at the end of the payload, like every stream of a loader.
@@ -60,4 +60,4 @@ unsafe extern "C-unwind" fn write(_: *mut PayloadStream<'_>, _: *const u8, _: us
     0
 }
 
-unsafe extern "C-unwind" fn nothing(_: *mut c_void) {}
+unsafe extern "C-unwind" fn delete_nothing(_: *mut c_void) {}

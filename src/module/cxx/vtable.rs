@@ -37,14 +37,14 @@ pub(in crate::module) struct ModuleVirtuals {
 }
 
 #[repr(C)]
-struct Whole {
+struct FullVtable {
     offset_to_top: isize,
     type_information: usize,
     table: ModuleVirtuals,
 }
 
 /// One table for all modules of this crate, whose address distinguishes them from C++ modules.
-static WHOLE: Whole = Whole {
+static WHOLE: FullVtable = FullVtable {
     offset_to_top: 0,
     type_information: 0,
     table: ModuleVirtuals {

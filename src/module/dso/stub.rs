@@ -123,9 +123,9 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     // One more byte than the names need: a string table begins with the empty string.
     let dynamic_at = (names_at + 1 + names).next_multiple_of(16);
     // Code follows all data: its segment is executable but not writable, the other one is writable but not executable.
-    let data_end = data.iter().fold(dynamic_at + TAGS, behind);
+    let data_end = data.iter().fold(dynamic_at + TAGS, symbol_end);
     let code_at = data_end.next_multiple_of(16);
-    let code_end = code.iter().fold(code_at, behind);
+    let code_end = code.iter().fold(code_at, symbol_end);
 
     let mut out = StubBytes(Vec::with_capacity(code_end));
     out.0.extend_from_slice(&IDENTITY);
@@ -166,17 +166,17 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
         let place = end.next_multiple_of(16);
         out.symbol(name_at, kind, place + offset, symbol.1.len());
         name_at += symbol.0.len() as u32 + 1;
-        end = behind(end, symbol);
+        end = symbol_end(end, symbol);
     }
     for (name, _) in all() {
         out.pad_to(out.0.len() + 1);
         out.0.extend_from_slice(name.as_bytes());
     }
     out.pad_to(dynamic_at);
-    out.words(&[DT_HASH, HASH, DT_STRTAB, names_at, DT_SYMTAB, symbols_at]);
-    out.words(&[DT_STRSZ, 1 + names, DT_SYMENT, SYMBOL]);
+    out.push_u64s(&[DT_HASH, HASH, DT_STRTAB, names_at, DT_SYMTAB, symbols_at]);
+    out.push_u64s(&[DT_STRSZ, 1 + names, DT_SYMENT, SYMBOL]);
     // There are no relocations and no name: the bytes contain absolute addresses of this process, and are mapped only here.
-    out.words(&DT_NULL);
+    out.push_u64s(&DT_NULL);
     for (_, bytes) in all() {
         out.pad_to(out.0.len().next_multiple_of(16));
         out.0.extend_from_slice(bytes);
@@ -188,7 +188,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
 }
 
 /// Returns the end of `symbol` if the previous one ends at `end`.
-fn behind(end: usize, symbol: &Exported<'_>) -> usize {
+fn symbol_end(end: usize, symbol: &Exported<'_>) -> usize {
     end.next_multiple_of(16) + symbol.1.len()
 }
 
@@ -207,7 +207,7 @@ impl StubBytes {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    fn words(&mut self, values: &[usize]) {
+    fn push_u64s(&mut self, values: &[usize]) {
         for value in values {
             self.0.extend_from_slice(&(*value as u64).to_le_bytes());
         }
@@ -224,13 +224,13 @@ impl StubBytes {
     ) {
         self.u32(kind);
         self.u32(flags);
-        self.words(&[place.0, place.1, place.1, size, size, align]);
+        self.push_u64s(&[place.0, place.1, place.1, size, size, align]);
     }
 
     fn symbol(&mut self, name: u32, kind: u8, at: usize, size: usize) {
         self.u32(name);
         self.0.extend_from_slice(&[kind, 0]);
         self.u16(1); // any section: only "undefined" and "absolute" have a special meaning
-        self.words(&[at, size]);
+        self.push_u64s(&[at, size]);
     }
 }

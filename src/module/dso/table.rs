@@ -293,13 +293,13 @@ impl HashSection {
 
     /// Returns the first symbol of a bucket.
     fn bucket(&self, bucket: u32) -> u32 {
-        self.word(2 * self.masks as usize + bucket as usize)
+        self.read_u32(2 * self.masks as usize + bucket as usize)
     }
 
     /// Returns the chain entry of a symbol from `first` on: its hash, with the lowest bit set if it is the last of its bucket.
     fn link(&self, symbol: u32) -> u32 {
         let chains = 2 * self.masks as usize + self.buckets as usize;
-        self.word(chains + (symbol - self.first) as usize)
+        self.read_u32(chains + (symbol - self.first) as usize)
     }
 
     /// Returns the number of symbols, including those below `first`, which the library needs.
@@ -314,7 +314,7 @@ impl HashSection {
         last + 1
     }
 
-    fn word(&self, at: usize) -> u32 {
+    fn read_u32(&self, at: usize) -> u32 {
         // SAFETY: the linker that created the library wrote the table, and every caller's index is within it.
         unsafe { ((self.start + 4 * at) as *const u32).read() }
     }

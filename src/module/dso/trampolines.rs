@@ -39,7 +39,7 @@ pub(crate) struct Jumps {
 }
 
 /// Returns how libraries find our C interface. Determined once, before the first library is opened (MOD-26).
-fn reach() -> &'static Reach {
+fn export_reach() -> &'static Reach {
     static REACH: OnceLock<Reach> = OnceLock::new();
     REACH.get_or_init(|| {
         if is_visible() {
@@ -57,7 +57,7 @@ fn reach() -> &'static Reach {
 /// Returns whether a library that this process opens finds the C interface.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 pub(super) fn is_reachable() -> bool {
-    !matches!(reach(), Reach::Nothing)
+    !matches!(export_reach(), Reach::Nothing)
 }
 
 /// While a value of this type exists, the dynamic linker finds the trampolines.
@@ -67,7 +67,7 @@ pub(crate) struct ShownExports(&'static Jumps);
 
 /// Shows the C interface to the dynamic linker. Returns `None` if it always sees the interface, or never can.
 pub(super) fn show() -> Option<ShownExports> {
-    match reach() {
+    match export_reach() {
         Reach::Jumps(jumps) => Some(jumps.show()),
         Reach::Process | Reach::Nothing => None,
     }

@@ -48,7 +48,7 @@ pub(crate) fn read<B: Build>(text: &[u8], build: B) -> Result<B::Value, Violatio
 /// Returns the integer at `at` in a text that was parsed before.
 pub(crate) fn int_at(text: &[u8], at: usize) -> Option<i64> {
     let build = ();
-    JsonReader { text, at, build }.figures().parse().ok()
+    JsonReader { text, at, build }.read_number_text().parse().ok()
 }
 
 /// Returns the string whose quote is at `at` in a text that was parsed before.
@@ -254,7 +254,7 @@ impl<'a, B: Build> JsonReader<'a, B> {
     fn number(&mut self) -> Result<B::Value, JsonError> {
         let start = self.at;
         // Reads all bytes that can belong to a number and parses them once, because `1-2` is one wrong number, and not two numbers.
-        let text = self.figures();
+        let text = self.read_number_text();
         let wrong = Err(JsonError {
             what: VALUE,
             at: start,
@@ -315,7 +315,7 @@ impl<'a, B> JsonReader<'a, B> {
     }
 
     /// Reads the characters that a number can consist of.
-    fn figures(&mut self) -> &'a str {
+    fn read_number_text(&mut self) -> &'a str {
         let start = self.at;
         while matches!(
             self.peek(),

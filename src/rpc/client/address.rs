@@ -179,7 +179,7 @@ impl RemoteAddress {
     pub fn connect_while(&self, goes_on: &dyn Fn() -> bool) -> Result<Session> {
         let options = &self.options;
         let Some(choice) = self.tracker else {
-            return Session::reach(&self.host, self.port, &self.key, options, true);
+            return Session::connect_or_probe(&self.host, self.port, &self.key, options, true);
         };
         let end = Instant::now().checked_add(choice.wait);
         let mut tracker = self.tracker_client()?;

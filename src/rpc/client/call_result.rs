@@ -32,7 +32,7 @@ pub(super) fn call(link: &Arc<Link>, function: u64, args: &[AnyView<'_>]) -> Res
 }
 
 /// Calls a function without arguments whose result is an integer.
-pub(super) fn call_of(link: &Link, function: u64) -> Result<i64> {
+pub(super) fn call_for_integer(link: &Link, function: u64) -> Result<i64> {
     let request = Packet::CallFunc(function, Vec::new());
     link.request(&request, |packet| {
         let value = match &packet {

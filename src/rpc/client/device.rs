@@ -115,7 +115,7 @@ fn largest(link: &Link) -> Result<usize> {
     let Some(asked) = link.cached_global("tvm.rpc.server.GetCRTMaxPacketSize")? else {
         return Ok(MOST);
     };
-    let limit = super::call_result::call_of(link, asked)?;
+    let limit = super::call_result::call_for_integer(link, asked)?;
     // The packet also contains the code, a tensor of one dimension and the number of bytes.
     let overhead = 52;
     let content = usize::try_from(limit)
@@ -157,7 +157,7 @@ fn remote_device(device: Device) -> Result<(Arc<Link>, Device)> {
 }
 
 /// Returns the remote side of a copy.
-fn side(
+fn copy_side(
     space: Space,
     device: Device,
     offset: usize,
@@ -258,14 +258,14 @@ impl DeviceApi for RemoteDevices {
         let host = |space: Space, offset: usize| space.0.cast::<u8>().wrapping_add(offset);
         match (from.session(), to.session()) {
             (None, Some(_)) if from.is_host() => {
-                let (space, part) = side(copy.to, to, copy.to_offset, copy.hint)?;
+                let (space, part) = copy_side(copy.to, to, copy.to_offset, copy.hint)?;
                 let start = host(copy.from, copy.from_offset);
                 // SAFETY: the host's side has that many bytes from there on, which do not change until a sync, by this contract.
                 let bytes = unsafe { std::slice::from_raw_parts(start, copy.nbytes) };
                 write(&space.link, &part, bytes)
             }
             (Some(_), None) if to.is_host() => {
-                let (space, part) = side(copy.from, from, copy.from_offset, copy.hint)?;
+                let (space, part) = copy_side(copy.from, from, copy.from_offset, copy.hint)?;
                 let start = host(copy.to, copy.to_offset);
                 // SAFETY: the host's side has that many bytes from there on, and nothing else uses them until a sync, by this contract.
                 let bytes = unsafe { std::slice::from_raw_parts_mut(start, copy.nbytes) };
@@ -329,8 +329,8 @@ impl DeviceApi for RemoteDevices {
 
 /// Copies between two places on one server.
 fn copy_on_server(copy: &CopyRequest, stream: Stream) -> Result<()> {
-    let (from, source) = side(copy.from, copy.from_device, copy.from_offset, copy.hint)?;
-    let (to, target) = side(copy.to, copy.to_device, copy.to_offset, copy.hint)?;
+    let (from, source) = copy_side(copy.from, copy.from_device, copy.from_offset, copy.hint)?;
+    let (to, target) = copy_side(copy.to, copy.to_device, copy.to_offset, copy.hint)?;
     // RPC-85: a handle of one server is invalid on another, or names other memory there.
     if !Arc::ptr_eq(&from.link, &to.link) {
         let text = "a copy between two sessions: copy to the host first";

@@ -62,7 +62,7 @@ impl<'t> ExceptionParts<'t> {
                 None => (rest, ""),
             },
         };
-        let rest = without_place(rest).trim_end_matches('\n');
+        let rest = strip_location(rest).trim_end_matches('\n');
         match kind_of(rest) {
             Some((kind, message)) => ExceptionParts {
                 kind,
@@ -94,7 +94,7 @@ fn behind_frames(trace: &str) -> (&str, &str) {
 }
 
 /// Removes the prefix `[time] file:line: `, which C++ writes up to 0.20.
-fn without_place(text: &str) -> &str {
+fn strip_location(text: &str) -> &str {
     let Some((_, behind)) = text
         .strip_prefix('[')
         .and_then(|text| text.split_once("] "))

@@ -85,7 +85,7 @@ fn load(session: &Module, name: String) -> Result<Module> {
 /// Implements `rpc.ImportRemoteModule`: takes two modules of one session; the first imports the second.
 fn import(parent: &Module, child: &Module) -> Result<()> {
     let Some(remote) = RemoteModule::from_module(parent) else {
-        return Err(stranger(parent));
+        return Err(not_remote_module_error(parent));
     };
     remote.session().import(parent, child)
 }
@@ -104,10 +104,10 @@ fn session_of_module(module: &Module) -> Result<&Session> {
     let session = kind.and_then(|kind| kind.downcast_ref::<SessionModule>());
     session
         .map(|module| &module.0)
-        .ok_or_else(|| stranger(module))
+        .ok_or_else(|| not_remote_module_error(module))
 }
 
-fn stranger(module: &Module) -> Error {
+fn not_remote_module_error(module: &Module) -> Error {
     let text = format!("a module of kind `{}` is of no RPC session", module.kind());
     Error::new(ErrorKind::Type, text)
 }

@@ -148,7 +148,7 @@ impl Link {
         server: String,
     ) -> Result<Link> {
         Ok(Link {
-            twin: Mutex::new(transport.twin()?),
+            twin: Mutex::new(transport.duplicate()?),
             ended: OnceLock::new(),
             channel: Mutex::new(Channel::Open(transport)),
             era,

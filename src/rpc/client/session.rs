@@ -7,7 +7,7 @@ use super::hello_error::unanswered;
 use super::link::{HandleKind, Link, RemoteHandle};
 use super::options::{RemoteHop, SessionOptions};
 use super::session_place::SessionPlace;
-use super::session_start::{accepted, begin, connected, greet, shake_hands};
+use super::session_start::{accepted_server_name, begin, connected, greet, shake_hands};
 use super::{call_result, session_table};
 use crate::device::tensor::{HostCopy, allocate, copy_bytes};
 use crate::device::{
@@ -37,11 +37,11 @@ impl Session {
     /// * RPC-23 for a release before 0.7.
     /// * The errors of a hop.
     pub fn connect(host: &str, port: u16, key: &str, options: &SessionOptions) -> Result<Session> {
-        Session::reach(host, port, key, options, false)
+        Session::connect_or_probe(host, port, key, options, false)
     }
 
     /// Connects like [`Session::connect`]. If `may_ask`, an address that does not answer is probed for a tracker, for a better error.
-    pub(super) fn reach(
+    pub(super) fn connect_or_probe(
         host: &str,
         port: u16,
         key: &str,
@@ -55,7 +55,7 @@ impl Session {
                 hops: Vec::new(),
                 ..options.clone()
             };
-            let probe = Session::reach(host, port, key, &plain, may_ask)?;
+            let probe = Session::connect_or_probe(host, port, key, &plain, may_ask)?;
             // RPC-100: in the older era no release is stated, because the newest one has codes that the server may lack.
             options.release = (probe.0.era.is_ffi()).then_some(Release::LAST);
             let hops = std::mem::take(&mut options.hops);
@@ -104,7 +104,7 @@ impl Session {
         transport.set_deadline(Some(deadline));
         let answer = greet(&mut transport, key, options)
             .map_err(|error| unanswered(error, place, key, options, may_ask))?;
-        let server = accepted(answer, key)?;
+        let server = accepted_server_name(answer, key)?;
         Session::start(transport, server, options, &hops, legacy)
     }
 
@@ -131,7 +131,7 @@ impl Session {
         let place = SessionPlace::take()?;
         let link = Link::new(transport, era, options.timeout, place, server);
         let link = Arc::new(link?);
-        session_table::settle(&link);
+        session_table::store_session(&link);
         Ok(Session(link))
     }
 

@@ -41,7 +41,7 @@ pub(in crate::rpc) fn shake_hands(
     options: &SessionOptions,
 ) -> Result<String> {
     let answer = greet(transport, key, options)?;
-    accepted(answer, key)
+    accepted_server_name(answer, key)
 }
 
 /// Writes the hello and reads its answer, even if the answer is a rejection.
@@ -59,7 +59,7 @@ pub(super) fn greet(
 }
 
 /// Returns the server's name for itself if it accepts the hello.
-pub(super) fn accepted(answer: HelloAnswer<'_>, key: &str) -> Result<String> {
+pub(super) fn accepted_server_name(answer: HelloAnswer<'_>, key: &str) -> Result<String> {
     match answer {
         HelloAnswer::Success(server) => Ok(server.into_owned()),
         // RPC-04: a proxy writes it to servers; no server writes it to a client.

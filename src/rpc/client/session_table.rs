@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 static SESSIONS: Mutex<[Weak<Link>; PLACES]> = Mutex::new([const { Weak::new() }; PLACES]);
 
 /// Stores a session at its place.
-pub(super) fn settle(link: &Arc<Link>) {
+pub(super) fn store_session(link: &Arc<Link>) {
     // Weak, because the table lives as long as the process, but a session ends with its last handle.
     lock(&SESSIONS)[link.place.index()] = Arc::downgrade(link);
 }

@@ -117,7 +117,7 @@ impl<'a> Connection<'a> {
         // is stated, the other forms are also read, to report the rules that they break.
         let read = forms.map(|(first, last)| {
             let spoken = release.filter(|release| (first..=last).contains(release));
-            let (client, server) = sides(client, server, spoken.unwrap_or(last));
+            let (client, server) = read_sides(client, server, spoken.unwrap_or(last));
             (first, last, client, server)
         });
         let mut best: Option<(u64, Connection<'a>)> = None;
@@ -153,7 +153,7 @@ impl<'a> Connection<'a> {
         others.sort_by_key(|(first, ..)| std::cmp::Reverse(*first));
         // Every release has a form, so that there always is a best one and this is never computed.
         let (_, mut connection) = best.unwrap_or_else(|| {
-            let (client, server) = sides(client, server, Release::LAST);
+            let (client, server) = read_sides(client, server, Release::LAST);
             let releases = (Release::LAST, Release::LAST);
             let others = Vec::new();
             (
@@ -241,7 +241,7 @@ fn first_broken(
 }
 
 /// Reads both sides by the rules of `release`. The client's side comes first, because up to 0.6 the server's side depends on it (RPC-27).
-fn sides<'a>(
+fn read_sides<'a>(
     client: &'a [u8],
     server: &'a [u8],
     release: Release,
@@ -254,7 +254,7 @@ fn sides<'a>(
         spoken: Protocol::new(release, speaker),
     };
     // RPC-20: only servers write CopyAck, so that the client's side has no expected lengths.
-    let client = side(reader(client, Speaker::Client), Vec::new());
+    let client = read_side(reader(client, Speaker::Client), Vec::new());
     // RPC-27: up to 0.6 the answer to a copy has the length that the client requested, in the order of the requests.
     let asked = client.messages().filter_map(|(.., message)| match message {
         ConnectionMessage::Packet(Packet::CopyFromRemote(_, bytes)) => Some(bytes),
@@ -264,13 +264,13 @@ fn sides<'a>(
         ..=6 => asked.collect(),
         _ => Vec::new(),
     };
-    let server = side(reader(server, Speaker::Server), asked);
+    let server = read_side(reader(server, Speaker::Server), asked);
     (client, server)
 }
 
 /// Reads one side to its end or to the first broken rule, and collects its findings. `asked` holds the number of bytes that each copy
 /// requested, in order.
-fn side(start: SideReader<'_>, asked: Vec<u64>) -> ConnectionSide<'_> {
+fn read_side(start: SideReader<'_>, asked: Vec<u64>) -> ConnectionSide<'_> {
     let mut findings = Findings::default();
     let (mut reach, mut broken) = (0, None);
     let (mut reader, mut left) = (start.clone(), asked.as_slice());
@@ -347,15 +347,15 @@ impl<'a> SideReader<'a> {
         Ok(match (self.is_first, self.spoken.speaker) {
             // RPC-01, RPC-04: each side writes one message in a form that differs from packets.
             (true, Speaker::Client) => {
-                ConnectionMessage::Hello(Hello::read(cursor)?.whole(cursor)?)
+                ConnectionMessage::Hello(Hello::read(cursor)?.require_complete(cursor)?)
             }
             (true, Speaker::Server) => {
                 let answer = HelloAnswer::read(cursor, self.spoken.release)?;
-                ConnectionMessage::Answer(answer.whole(cursor)?)
+                ConnectionMessage::Answer(answer.require_complete(cursor)?)
             }
             _ => {
                 let packet = Packet::read(cursor, &self.spoken, findings)?;
-                ConnectionMessage::Packet(packet.whole(cursor)?)
+                ConnectionMessage::Packet(packet.require_complete(cursor)?)
             }
         })
     }
@@ -367,15 +367,15 @@ impl<'a> SideReader<'a> {
     ) -> Result<ConnectionMessage<'b>, Violation> {
         Ok(match (self.is_first, self.spoken.speaker) {
             (true, _) => {
-                TrackerHello::read(cursor)?.whole(cursor)?;
+                TrackerHello::read(cursor)?.require_complete(cursor)?;
                 ConnectionMessage::TrackerHello
             }
             (false, Speaker::Client) => {
                 let request = TrackerRequest::read(cursor, self.spoken.release)?;
-                ConnectionMessage::TrackerRequest(request.whole(cursor)?)
+                ConnectionMessage::TrackerRequest(request.require_complete(cursor)?)
             }
             (false, Speaker::Server) => {
-                ConnectionMessage::TrackerReply(TrackerReply::read(cursor)?.whole(cursor)?)
+                ConnectionMessage::TrackerReply(TrackerReply::read(cursor)?.require_complete(cursor)?)
             }
         })
     }

@@ -7,7 +7,7 @@
 //! | key | UTF-8 | RPC-02 |
 
 use super::super::{RPC_01, RPC_02, RPC_03, RPC_04, RPC_05};
-use super::protocol::{Progress, peeked};
+use super::protocol::{Progress, peek_value};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, ReadValue, Writer, show};
@@ -38,7 +38,7 @@ impl<'a> Hello<'a> {
     /// Returns RPC-01 for another magic; RPC-02 and RPC-03 for an invalid key.
     pub fn read(cursor: &mut Cursor<'a>) -> Result<Progress<Hello<'a>>, Violation> {
         // Another magic is rejected as soon as its bytes have arrived, without waiting for the key (RPC-16).
-        if let Progress::Whole(magic) = peeked(cursor, "magic", i32::from_le_bytes) {
+        if let Progress::Whole(magic) = peek_value(cursor, "magic", i32::from_le_bytes) {
             magic.require(
                 RPC_01,
                 |magic| *magic == Hello::MAGIC,
@@ -129,7 +129,7 @@ impl<'a> HelloAnswer<'a> {
         cursor: &mut Cursor<'a>,
         release: Release,
     ) -> Result<Progress<HelloAnswer<'a>>, Violation> {
-        let code = match peeked(cursor, "code", i32::from_le_bytes) {
+        let code = match peek_value(cursor, "code", i32::from_le_bytes) {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(code) => code,
         };
@@ -146,7 +146,7 @@ impl<'a> HelloAnswer<'a> {
                         let other = match &code.to_le_bytes() {
                             // A TLS alert of any version.
                             [21, 3, ..] => ": the server speaks TLS, and this client does not",
-                            first => stranger(first),
+                            first => other_protocol_name(first),
                         };
                         format!("code {code:#x} is not an answer to a hello{other}")
                     },
@@ -188,7 +188,7 @@ impl<'a> HelloAnswer<'a> {
 }
 
 /// Says which other protocol answers with these bytes instead of a server or a tracker; empty if the bytes do not show it.
-pub(super) fn stranger(first: &[u8; 4]) -> &'static str {
+pub(super) fn other_protocol_name(first: &[u8; 4]) -> &'static str {
     match first {
         b"HTTP" | b"<!DO" | b"<htm" => ": an HTTP server is at this port, and no RPC",
         b"SSH-" => ": an SSH server is at this port, and no RPC",

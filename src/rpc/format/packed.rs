@@ -9,7 +9,7 @@
 use super::super::{
     RPC_40, RPC_41, RPC_42, RPC_43, RPC_44, RPC_45, RPC_46, RPC_47, RPC_48, RPC_49,
 };
-use super::packed_code::{PackedCode, StoredValue, sender_of_handles, stored, wrong_way};
+use super::packed_code::{PackedCode, StoredValue, sender_of_handles, stored, wrong_direction_message};
 use super::protocol::Protocol;
 use super::tensor_block::TensorBlock;
 use crate::rule::{Findings, Kind, Violation};
@@ -315,7 +315,7 @@ impl<'a> PackedValue<'a> {
         // RPC-48: upstream dereferences the number as a pointer.
         if matches!(wanted, S::Module | S::Function) {
             let kept = spoken.speaker == sender_of_handles(spoken);
-            RPC_48.demand(Kind::Malformed, kept, || wrong_way(spoken))?;
+            RPC_48.demand(Kind::Malformed, kept, || wrong_direction_message(spoken))?;
         }
         Ok(code)
     }

@@ -113,7 +113,7 @@ impl PackedCode {
             code.require(
                 RPC_48,
                 |_| spoken.speaker == sender_of_handles(spoken),
-                |_| wrong_way(spoken),
+                |_| wrong_direction_message(spoken),
             )?;
         }
         Ok(PackedCode { number, stored })
@@ -132,7 +132,7 @@ pub(super) fn sender_of_handles(spoken: &Protocol) -> Speaker {
 }
 
 /// Returns the message of a violation of RPC-48.
-pub(super) fn wrong_way(spoken: &Protocol) -> String {
+pub(super) fn wrong_direction_message(spoken: &Protocol) -> String {
     let (speaker, release) = (spoken.speaker.name(), spoken.release);
     format!("a {speaker} of {release} writes no module and no function by its own code")
 }

@@ -16,7 +16,7 @@ use super::super::{
 };
 use super::code::RpcCode;
 use super::packed::PackedValue;
-use super::protocol::{Progress, Protocol, peeked};
+use super::protocol::{Progress, Protocol, peek_value};
 use super::system_call;
 use super::tensor_block::TensorBlock;
 use crate::release::Release;
@@ -79,7 +79,7 @@ impl<'a> Packet<'a> {
         if !spoken.is_framed() {
             return Packet::read_unframed(cursor, spoken, findings);
         }
-        let length = match peeked(cursor, "length", u64::from_le_bytes) {
+        let length = match peek_value(cursor, "length", u64::from_le_bytes) {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(length) => length,
         };

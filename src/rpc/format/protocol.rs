@@ -100,7 +100,7 @@ impl<T> Progress<T> {
     /// # Errors
     ///
     /// Returns RPC-16 of kind truncated, at the end of the bytes of `cursor`.
-    pub fn whole(self, cursor: &Cursor<'_>) -> Result<T, Violation> {
+    pub fn require_complete(self, cursor: &Cursor<'_>) -> Result<T, Violation> {
         match self {
             Progress::Whole(value) => Ok(value),
             // RPC-16: no more bytes follow the end of a file.
@@ -115,7 +115,7 @@ impl<T> Progress<T> {
 }
 
 /// Decodes the next length or code without consuming it: an incomplete message leaves the cursor where it was (RPC-16).
-pub(super) fn peeked<'f, const N: usize, T>(
+pub(super) fn peek_value<'f, const N: usize, T>(
     cursor: &Cursor<'_>,
     field: &'f str,
     decode: fn([u8; N]) -> T,

@@ -29,7 +29,7 @@ use ArgumentType as W;
 
 /// Returns the argument types of `code` in `release`. Returns `None` for other codes, and for all codes up to 0.6, whose functions accepted
 /// any arguments.
-fn wanted(code: RpcCode, release: Release) -> Option<&'static [ArgumentType]> {
+fn argument_types(code: RpcCode, release: Release) -> Option<&'static [ArgumentType]> {
     let minor = release.minor();
     Some(match code {
         // RPC-28 begins with 0.7.
@@ -68,7 +68,7 @@ fn wanted(code: RpcCode, release: Release) -> Option<&'static [ArgumentType]> {
 
 impl ArgumentType {
     /// Returns whether an argument of this type may be `value`.
-    fn takes(self, value: &PackedValue<'_>) -> bool {
+    fn accepts(self, value: &PackedValue<'_>) -> bool {
         use PackedValue as V;
         match self {
             W::Str => matches!(value, V::Str(_) | V::StrObject(..)),
@@ -91,7 +91,7 @@ pub(super) fn check(
     release: Release,
     place: u64,
 ) -> Result<(), Violation> {
-    let Some(wanted) = wanted(code, release) else {
+    let Some(wanted) = argument_types(code, release) else {
         return Ok(());
     };
     // RPC-28: with too few arguments a server of 0.27 reads past their end, and crashes.
@@ -99,7 +99,7 @@ pub(super) fn check(
         && wanted
             .iter()
             .zip(args)
-            .all(|(wanted, value)| wanted.takes(value));
+            .all(|(wanted, value)| wanted.accepts(value));
     RPC_28.require_as(Kind::Type, fits, place, || {
         format!("{} takes {wanted:?}, and not {args:?}", code.name())
     })

@@ -7,8 +7,8 @@
 //! | message | JSON in UTF-8 | RPC-53 |
 
 use super::super::{RPC_50, RPC_51, RPC_52, RPC_53, RPC_59};
-use super::hello::stranger;
-use super::protocol::{Progress, peeked};
+use super::hello::other_protocol_name;
+use super::protocol::{Progress, peek_value};
 use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, Writer, show};
 use serde_core::Serialize;
@@ -35,7 +35,7 @@ impl TrackerHello {
     ///
     /// Returns RPC-50 for another number.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerHello>, Violation> {
-        let magic = match peeked(cursor, "magic", i32::from_le_bytes) {
+        let magic = match peek_value(cursor, "magic", i32::from_le_bytes) {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(magic) => magic,
         };
@@ -46,7 +46,7 @@ impl TrackerHello {
                 let other = match &magic.to_le_bytes() {
                     // RPC-01: the two numbers differ in only one byte.
                     [0x71, 0xf2, 0x0f, 0] => ": it begins a session with a server",
-                    first => stranger(first),
+                    first => other_protocol_name(first),
                 };
                 format!("magic {magic:#x} is of no tracker{other}")
             },
@@ -70,7 +70,7 @@ pub(super) struct TrackerText {
 impl TrackerText {
     /// Reads one message.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Progress<TrackerText>, Violation> {
-        let length = match peeked(cursor, "length", i32::from_le_bytes) {
+        let length = match peek_value(cursor, "length", i32::from_le_bytes) {
             Progress::Short(more) => return Ok(Progress::Short(more)),
             Progress::Whole(length) => length,
         };

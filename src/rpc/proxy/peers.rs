@@ -128,7 +128,7 @@ impl ProxyShared {
         let peer = WebPeer::accept(stream, PATIENCE)?;
         let (own, other) = web::pair().map_err(gone)?;
         thread::scope(|scope| {
-            let bridge = move || peer.bridge(&own);
+            let bridge = move || peer.relay_messages(&own);
             let bridge = threads::spawn_scoped(scope, bridge);
             let bridge = bridge.map_err(|why| threads::no_thread_message(&why))?;
             // `handshake` shuts down the WebSocket's own connection if it must make room. The bridge then ends the other side.

@@ -15,7 +15,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 const RESERVED: Duration = Duration::from_secs(5);
 
 /// Offers the servers of the proxy to the tracker until the proxy stops. Reconnects when the tracker is gone.
-pub(super) fn keep(shared: &ProxyShared, tracker: &str, port: u16, watch: &ProxyWatch) {
+pub(super) fn offer_servers(shared: &ProxyShared, tracker: &str, port: u16, watch: &ProxyWatch) {
     let mut last = String::new();
     while !shared.is_stopping() {
         let Err(error) = report(shared, tracker, port) else {

@@ -103,7 +103,7 @@ impl ProxyServer {
             let (shared, watch) = (self.shared.clone(), watch.clone());
             let port = self.listener.local_addr()?.port();
             begin(Box::new(move || {
-                report::keep(&shared, &tracker, port, &*watch);
+                report::offer_servers(&shared, &tracker, port, &*watch);
             }))?;
         }
         #[cfg(feature = "web")]

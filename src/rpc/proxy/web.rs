@@ -103,7 +103,7 @@ impl WebPeer {
             clippy::result_large_err,
             reason = "the type of tungstenite's callback"
         )]
-        let judge = |request: &Request, answer| match judged(request) {
+        let judge = |request: &Request, answer| match check_request(request) {
             Ok(()) => Ok(answer),
             Err((status, reason)) => {
                 why = Some(reason);
@@ -136,7 +136,7 @@ impl WebPeer {
 
     /// Passes the contents of messages on to `inner`, and the bytes from there as messages, until either side ends. Returns the reason if
     /// the peer broke a rule.
-    pub(super) fn bridge(mut self, inner: &TcpStream) -> Option<String> {
+    pub(super) fn relay_messages(mut self, inner: &TcpStream) -> Option<String> {
         let web = self.messages.get_ref().stream.clone();
         let writer = WebStream {
             stream: web.clone(),
@@ -221,7 +221,7 @@ fn config() -> WebSocketConfig {
 }
 
 /// Checks the path and the origin of a request (RPC-74). The error is the HTTP status of the answer, and the reason.
-fn judged(request: &Request) -> Result<(), (StatusCode, String)> {
+fn check_request(request: &Request) -> Result<(), (StatusCode, String)> {
     if request.uri().path() != PATH {
         let why = format!("there is no `{}`", request.uri().path().escape_debug());
         return Err((StatusCode::NOT_FOUND, why));

@@ -68,7 +68,7 @@ fn global(name: &str, allow: &[String]) -> Result<Option<Function>> {
         return Ok(None);
     };
     // RPC-89: upstream calls every registered function, including those that start processes or load files.
-    let allowed = allow.iter().any(|pattern| fits(pattern, name));
+    let allowed = allow.iter().any(|pattern| matches_pattern(pattern, name));
     RPC_89.demand(Kind::Unsupported, allowed, || {
         format!(
             "this server does not allow `{name}` to be called: its option `allow` does not name it"
@@ -78,7 +78,7 @@ fn global(name: &str, allow: &[String]) -> Result<Option<Function>> {
 }
 
 /// Returns whether `text` matches `pattern`. In a pattern, `*` matches any text and `?` matches any character.
-pub(super) fn fits(pattern: &str, text: &str) -> bool {
+pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);

@@ -3,7 +3,7 @@
 use super::super::client::{SessionOptions, connected, far_error, server_era, shake_hands};
 use super::super::transport::Transport;
 use super::super::{PackedValue, Packet, Protocol, RPC_80, RPC_93, Speaker};
-use super::functions::fits;
+use super::functions::matches_pattern;
 use super::{ServerOptions, SessionEnd, SessionReport};
 use crate::function::{Error, ErrorKind, Result};
 use crate::release::Release;
@@ -56,7 +56,7 @@ impl<'a> HopTarget<'a> {
     fn is_allowed(&self, patterns: &[String]) -> bool {
         let whole = format!("{}:{}", self.host, self.port);
         let mut patterns = patterns.iter();
-        patterns.any(|pattern| fits(pattern, &whole) || fits(pattern, &self.host))
+        patterns.any(|pattern| matches_pattern(pattern, &whole) || matches_pattern(pattern, &self.host))
     }
 }
 
@@ -132,7 +132,7 @@ impl Hop {
         report: &mut SessionReport,
     ) -> Result<SessionEnd> {
         let Hop { mut far } = self;
-        let (Some(mut to_client), Some(mut to_far)) = (client.twin()?, far.twin()?) else {
+        let (Some(mut to_client), Some(mut to_far)) = (client.duplicate()?, far.duplicate()?) else {
             let message = "this stream has no second half, so that no session goes through it";
             return Err(RPC_93.rejected(Kind::Unsupported, message).into());
         };

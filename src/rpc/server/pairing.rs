@@ -17,7 +17,7 @@ pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> 
     let mut out = Writer::new();
     let key = format!("server:{key}");
     Hello { key: key.into() }.write(&mut out)?;
-    proxy.write_all(&out.into_bytes()).map_err(gone)?;
+    proxy.write_all(&out.into_bytes()).map_err(connection_error)?;
     let mut input: Vec<u8> = Vec::new();
     loop {
         let mut cursor = Cursor::new(&input);
@@ -40,11 +40,11 @@ pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> 
         let start = input.len();
         input.resize(start.saturating_add(missing), 0);
         let room = input.get_mut(start..).unwrap_or_default();
-        proxy.read_exact(room).map_err(gone)?;
+        proxy.read_exact(room).map_err(connection_error)?;
     }
 }
 
 /// Converts an error of the connection.
-fn gone(error: io::Error) -> Error {
+fn connection_error(error: io::Error) -> Error {
     Error::new(ErrorKind::Connection, format!("the proxy is gone: {error}"))
 }

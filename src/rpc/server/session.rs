@@ -112,18 +112,18 @@ fn run(
         return Err(error);
     }
     let is_over = transport.is_late();
-    let (packet, end) = match (seconds, session.patience()) {
+    let (packet, end) = match (seconds, session.idle_timeout()) {
         // RPC-83: clients of 0.13 and later recognize it by the start of the text.
         (Some(seconds), idle) if is_over || idle.is_none() => {
             (watch::expired(seconds), SessionEnd::Expired)
         }
-        (_, Some(idle)) => (watch::forgotten(idle), SessionEnd::Idle(idle)),
+        (_, Some(idle)) => (watch::idle_timeout_packet(idle), SessionEnd::Idle(idle)),
         _ => return Err(error),
     };
     transport.set_deadline(Some(Instant::now() + Duration::from_secs(1)));
     let writing = options.watch.as_ref().map(|watch| watch.write());
     // The watching thread may already have written the packet.
-    let is_first = options.watch.as_ref().is_none_or(|watch| watch.claim());
+    let is_first = options.watch.as_ref().is_none_or(|watch| watch.claim_timeout_report());
     match end {
         SessionEnd::Expired if !is_first => {}
         // A client that reads no answer will not read this one either.
@@ -201,7 +201,7 @@ enum ServerAnswer {
 
 impl ServedSession<'_> {
     /// Returns the time for which the client may be idle.
-    fn patience(&self) -> Option<Duration> {
+    fn idle_timeout(&self) -> Option<Duration> {
         let Self { options, .. } = self;
         match options.idle {
             // RPC-83: clients write InitServer as soon as the hello was answered.
@@ -219,7 +219,7 @@ impl ServedSession<'_> {
         report: &mut SessionReport,
     ) -> Result<SessionEnd> {
         loop {
-            transport.set_patience(self.patience());
+            transport.set_patience(self.idle_timeout());
             if let Some(hop) = self.hop.take() {
                 self.watch();
                 let ended = hop.pass_on(transport, &self.era.read(), self.options, report);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The optional arguments after the first seven, `[mod, name, device type, device id, number, repeat, min_repeat_ms]`. Their number depends
 /// on the release. RPC-91: the last argument is always the name of the function to call first.
-struct Tail {
+struct OptionalArguments {
     limit_zero_time_iterations: u64,
     cooldown: u64,
     repeats_to_cooldown: u64,
@@ -35,7 +35,7 @@ pub(super) fn evaluator(
         let found = found.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         found.ok_or_else(|| wrong_arguments(&format!("argument {at} is not a string")))
     };
-    let none = Tail {
+    let none = OptionalArguments {
         limit_zero_time_iterations: 100,
         cooldown: 0,
         repeats_to_cooldown: 1,
@@ -43,7 +43,7 @@ pub(super) fn evaluator(
     let (tail, first) = match args.len() {
         8 => (none, 7),
         10 => (
-            Tail {
+            OptionalArguments {
                 cooldown: count(7)?,
                 repeats_to_cooldown: count(8)?,
                 ..none
@@ -52,7 +52,7 @@ pub(super) fn evaluator(
         ),
         // RPC-91: 0.14 added the number of cache bytes to flush before the text. This server flushes no cache.
         number @ (11 | 12) => (
-            Tail {
+            OptionalArguments {
                 limit_zero_time_iterations: count(7)?,
                 cooldown: count(8)?,
                 repeats_to_cooldown: count(9)?,

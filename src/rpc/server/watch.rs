@@ -83,7 +83,7 @@ impl SessionWatch {
     }
 
     /// Returns whether the caller has to write that the time is over. Returns true only once.
-    pub(super) fn claim(&self) -> bool {
+    pub(super) fn claim_timeout_report(&self) -> bool {
         lock(&self.limit).take().is_some()
     }
 
@@ -103,7 +103,7 @@ pub(super) fn expired(seconds: f64) -> Packet<'static> {
 }
 
 /// Returns the final packet of a session whose client did nothing for `time`.
-pub(super) fn forgotten(time: Duration) -> Packet<'static> {
+pub(super) fn idle_timeout_packet(time: Duration) -> Packet<'static> {
     let text = format!(
         "{}: the server has ended this session, whose client did nothing for {}",
         ErrorKind::Timeout,

@@ -56,9 +56,9 @@ impl TrackerClient {
         let patience = patience.min(PATIENCE);
         let mut last = io::Error::other("the name has no address");
         let mut place = String::new();
-        for address in address.to_socket_addrs().map_err(gone)? {
+        for address in address.to_socket_addrs().map_err(connection_error)? {
             match TcpStream::connect_timeout(&address, patience) {
-                Ok(stream) => return TrackerClient::over(stream, patience),
+                Ok(stream) => return TrackerClient::from_connection(stream, patience),
                 Err(error) => last = error,
             }
             place = format!(" at {address}");
@@ -76,11 +76,11 @@ impl TrackerClient {
     }
 
     /// Creates a client over a connection, after the peer's first four bytes show that it is a tracker (RPC-50).
-    fn over(stream: TcpStream, patience: Duration) -> Result<TrackerClient> {
+    fn from_connection(stream: TcpStream, patience: Duration) -> Result<TrackerClient> {
         // Read first, because after a reset the socket has no peer address any more.
-        let place = stream.peer_addr().map_err(gone)?;
-        stream.set_nodelay(true).map_err(gone)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(gone)?;
+        let place = stream.peer_addr().map_err(connection_error)?;
+        stream.set_nodelay(true).map_err(connection_error)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(connection_error)?;
         let mut client = TrackerClient {
             stream,
             buffer: Vec::new(),
@@ -100,7 +100,7 @@ impl TrackerClient {
     ///
     /// A ConnectionError if the connection is gone.
     pub fn local_addr(&self) -> Result<SocketAddr> {
-        self.stream.local_addr().map_err(gone)
+        self.stream.local_addr().map_err(connection_error)
     }
 
     /// Writes a request and reads its reply, for requests that the tracker answers at once.
@@ -193,7 +193,7 @@ impl TrackerClient {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.stream.write_all(bytes).map_err(gone)
+        self.stream.write_all(bytes).map_err(connection_error)
     }
 
     /// Reads until a message is complete.
@@ -214,10 +214,10 @@ impl TrackerClient {
             }
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) || !goes_on() {
-                return Err(gone(io::ErrorKind::TimedOut.into()));
+                return Err(connection_error(io::ErrorKind::TimedOut.into()));
             }
             let slice = left.map_or(SLICE, |left| left.min(SLICE));
-            self.stream.set_read_timeout(Some(slice)).map_err(gone)?;
+            self.stream.set_read_timeout(Some(slice)).map_err(connection_error)?;
             match self.stream.read(&mut piece) {
                 Ok(0) => {
                     return Err(Error::new(
@@ -234,14 +234,14 @@ impl TrackerClient {
                             | io::ErrorKind::WouldBlock
                             | io::ErrorKind::TimedOut
                     ) => {}
-                Err(error) => return Err(gone(error)),
+                Err(error) => return Err(connection_error(error)),
             }
         }
     }
 }
 
 /// Converts an error of the system.
-fn gone(error: io::Error) -> Error {
+fn connection_error(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             Error::new(ErrorKind::Timeout, "the tracker took too long")

@@ -149,7 +149,7 @@ impl TrackerServer {
                     queued: Mutex::default(),
                 });
                 let end = connection.serve(handshake, &shared, &*own_watch, &handle);
-                shared.forget(number);
+                shared.remove_connection(number);
                 connection.shut();
                 own_watch(&TrackerEvent::Closed(peer, end.err()));
             });
@@ -224,7 +224,7 @@ impl TrackerShared {
     }
 
     /// Removes a connection that has ended.
-    fn forget(&self, number: u64) {
+    fn remove_connection(&self, number: u64) {
         lock(&self.schedule).close(number);
         lock(&self.connections).remove(&number);
     }

@@ -59,10 +59,10 @@ pub struct Transport {
 impl Transport {
     /// Creates a transport over any stream.
     pub fn new(stream: impl RpcStream + 'static) -> Transport {
-        Transport::over(Box::new(stream))
+        Transport::from_stream(Box::new(stream))
     }
 
-    fn over(stream: Box<dyn RpcStream>) -> Transport {
+    fn from_stream(stream: Box<dyn RpcStream>) -> Transport {
         Transport {
             stream,
             buffer: Vec::new(),
@@ -187,7 +187,7 @@ impl Transport {
         self.consume(length);
         let bytes = self.buffer.get(from..from + length).unwrap_or_default();
         let mut cursor = Cursor::new(bytes).with_base(offset);
-        let packet = Packet::read(&mut cursor, spoken, findings)?.whole(&cursor)?;
+        let packet = Packet::read(&mut cursor, spoken, findings)?.require_complete(&cursor)?;
         Ok(Some(packet))
     }
 
@@ -211,13 +211,13 @@ impl Transport {
     }
 
     /// Creates another transport over the same stream, to write while this one is read. Returns `None` if the stream cannot be duplicated.
-    pub(in crate::rpc) fn twin(&self) -> Result<Option<Transport>> {
-        let stream = self.stream.twin().map_err(closed)?;
+    pub(in crate::rpc) fn duplicate(&self) -> Result<Option<Transport>> {
+        let stream = self.stream.duplicate().map_err(closed)?;
         Ok(stream.map(|stream| Transport {
             deadline: self.deadline,
             patience: self.patience,
             limit: self.limit,
-            ..Transport::over(stream)
+            ..Transport::from_stream(stream)
         }))
     }
 

@@ -27,7 +27,7 @@ pub trait RpcStream: Read + Write + Send {
     /// # Errors
     ///
     /// Returns [`io::Error`] of duplicating a socket.
-    fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
+    fn duplicate(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
         Ok(None)
     }
 

@@ -2,7 +2,7 @@
 
 use super::TargetConfig;
 use super::kind::{KindOption, OptionType, TargetKind, Targets, insert};
-use super::message::{empty, place, unknown_kind, unknown_option};
+use super::message::{empty, error_location, unknown_kind, unknown_option};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_21, TGT_23, TGT_24, TGT_26, TGT_27, TGT_28, TGT_29};
@@ -39,7 +39,7 @@ pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<Target
         )?;
         // TGT-26: `kind` already exists, so `-kind=x` repeats it.
         TGT_26.demand(Kind::Duplicate, !config.contains_key(key), || {
-            format!("{}: The key \"{key}\" appears more than once", place(key))
+            format!("{}: The key \"{key}\" appears more than once", error_location(key))
         })?;
         let option = kind
             .find(key)
@@ -97,7 +97,7 @@ impl Reader<'_> {
                     };
                     TGT_27.rejected(
                         Kind::Type,
-                        format!("{}{at}: {message}: {text}", place(&self.option.name)),
+                        format!("{}{at}: {message}: {text}", error_location(&self.option.name)),
                     )
                 })?;
                 // TGT-05: up to 0.17 a bool is stored as the number that was read, including 2.
@@ -117,7 +117,7 @@ impl Reader<'_> {
                     || {
                         format!(
                             "{}{at}: Cannot parse into type \"String\" from string: {text}",
-                            place(&self.option.name)
+                            error_location(&self.option.name)
                         )
                     },
                 )?;
@@ -140,7 +140,7 @@ impl Reader<'_> {
                 Kind::Unsupported,
                 format!(
                     "{}{at}: Unsupported type \"Map\" for parsing from string: {text} (kind {})",
-                    place(&self.option.name),
+                    error_location(&self.option.name),
                     self.kind.name
                 ),
             )),

@@ -1,7 +1,7 @@
 //! Objects that name a target: their members, the types of these, and the members that are added.
 
 use super::kind::{OptionType, TargetKind, Targets};
-use super::message::{place, schema_name, type_key, unknown_kind, unknown_option};
+use super::message::{error_location, schema_name, type_key, unknown_kind, unknown_option};
 use super::{Target, TargetConfig, device_options};
 use crate::rule::{Kind, Violation};
 use crate::target::{TGT_02, TGT_04, TGT_07, TGT_41, TGT_42, TGT_43, TGT_45};
@@ -68,7 +68,7 @@ impl ConfigReader<'_> {
             let option = kind
                 .find(&name)
                 .ok_or_else(|| unknown_option(self.targets.release, &kind, &name))?;
-            let value = self.fitted(value, &option.option_type, &place(&name))?;
+            let value = self.convert_value_before_0_24(value, &option.option_type, &error_location(&name))?;
             attrs.insert(name, value);
         }
         // TGT-60: this is an instruction to the reader, which must not be repeated when the target is read again.
@@ -106,7 +106,7 @@ impl ConfigReader<'_> {
         // order in the object.
         for option in &kind.options {
             if let Some(value) = config.get_mut(&option.name) {
-                let value = self.converted(value.take(), &option.name, &option.option_type)?;
+                let value = self.convert_value(value.take(), &option.name, &option.option_type)?;
                 resolved.insert(option.name.clone(), value);
             } else if let Some(default) = &option.default {
                 resolved.insert(option.name.clone(), default.clone());
@@ -237,7 +237,7 @@ impl ConfigReader<'_> {
     }
 
     /// Checks and converts a value as releases up to 0.23 do (TGT-04). `at` is the location of the value, for the message.
-    fn fitted(&self, value: Value, wanted: &OptionType, at: &str) -> Result<Value, Violation> {
+    fn convert_value_before_0_24(&self, value: Value, wanted: &OptionType, at: &str) -> Result<Value, Violation> {
         match (wanted, value) {
             (OptionType::Str, value @ Value::String(_))
             | (OptionType::Map, value @ Value::Object(_)) => Ok(value),
@@ -248,7 +248,7 @@ impl ConfigReader<'_> {
             (OptionType::List(item), Value::Array(items)) => {
                 let items = items.into_iter().enumerate();
                 let fitted =
-                    items.map(|(index, value)| self.fitted(value, item, &format!("{at}[{index}]")));
+                    items.map(|(index, value)| self.convert_value_before_0_24(value, item, &format!("{at}[{index}]")));
                 fitted.collect::<Result<_, _>>().map(Value::Array)
             }
             (wanted, value) => self.fitted_number(&value, wanted, at),
@@ -309,7 +309,7 @@ impl ConfigReader<'_> {
     }
 
     /// Checks and converts a value as 0.24 and later do (TGT-04).
-    fn converted(&self, value: Value, name: &str, wanted: &OptionType) -> Result<Value, Violation> {
+    fn convert_value(&self, value: Value, name: &str, wanted: &OptionType) -> Result<Value, Violation> {
         // TGT-45: upstream converts this list by hand, with its own messages.
         if *wanted == OptionType::List(Box::new(OptionType::Target)) {
             return self.devices(value);
@@ -322,7 +322,7 @@ impl ConfigReader<'_> {
             (OptionType::List(item), Value::Array(items)) => {
                 let items = items.into_iter();
                 let items: Result<_, Violation> = items
-                    .map(|value| self.converted(value, name, item))
+                    .map(|value| self.convert_value(value, name, item))
                     .collect();
                 // TGT-04: the message is about the whole list, because upstream does not state the wrong item.
                 items.ok().map(Value::Array)

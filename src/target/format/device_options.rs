@@ -73,7 +73,7 @@ impl Targets {
             let of = declared.as_ref().and_then(|kind| kind.find(option));
             // TGT-59: upstream states None for a missing answer, which no option accepts. Here the option is omitted.
             if let (false, Some(of)) = (value.is_null(), of) {
-                let value = typed(minor, &of.option_type, value);
+                let value = convert_answer(minor, &of.option_type, value);
                 config.insert(option.into(), value);
             }
         }
@@ -184,7 +184,7 @@ pub(super) fn fill(
         if attrs.contains_key(&option.name) {
             continue;
         }
-        let value = typed(targets.release.minor(), &option.option_type, answer.clone());
+        let value = convert_answer(targets.release.minor(), &option.option_type, answer.clone());
         // TGT-58: from 0.21 on upstream checks no type. Here an answer of another type is rejected.
         let fits = match option.option_type {
             OptionType::Int => value.is_i64(),
@@ -205,7 +205,7 @@ pub(super) fn fill(
 }
 
 /// Returns an answer as an option of this type stores it (TGT-05): drivers answer 1 for true.
-fn typed(minor: u8, of: &OptionType, answer: Value) -> Value {
+fn convert_answer(minor: u8, of: &OptionType, answer: Value) -> Value {
     match (of, &answer) {
         (OptionType::Bool, Value::Number(number)) if minor >= 18 => {
             Value::Bool(number.as_i64() != Some(0))

@@ -22,7 +22,7 @@ pub(super) fn unknown_kind(name: &str) -> Violation {
 }
 
 /// Returns the location of an error, in the words of the releases.
-pub(super) fn place(key: &str) -> String {
+pub(super) fn error_location(key: &str) -> String {
     format!("Error when parsing target[\"{key}\"]")
 }
 
@@ -35,7 +35,7 @@ pub(super) fn unknown_option(release: Release, kind: &TargetKind, name: &str) ->
             let names: Vec<&str> = names.collect();
             format!(
                 "{}: Cannot recognize '{name}'. Candidates are: {}",
-                place(name),
+                error_location(name),
                 names.join(", ")
             )
         }

@@ -13,7 +13,7 @@ mod render;
 mod targets;
 
 pub use kind::{HostMachine, KindOption, KindParser, OptionType, TargetKind, Targets};
-pub use release_readings::{TargetAccount, account, rejection};
+pub use release_readings::{TargetAccount, readings_by_release, rejection};
 
 use crate::release::Release;
 use serde_json::Value;

@@ -38,7 +38,7 @@ pub struct TargetAccount<R> {
 }
 
 /// Returns the readings of `text` by every release, with its own kinds and tags, on a machine without devices and without LLVM.
-pub fn account(text: &str) -> TargetAccount<impl Fn(Release) -> Reading> {
+pub fn readings_by_release(text: &str) -> TargetAccount<impl Fn(Release) -> Reading> {
     TargetAccount::of(|release| Targets::new(release).read(text))
 }
 

@@ -66,7 +66,7 @@ impl Target {
         }
         let mut words = Vec::new();
         for (name, value) in &self.attrs {
-            if let Some(value) = self.word(value)? {
+            if let Some(value) = self.option_argument(value)? {
                 words.push(format!("-{name}={value}"));
             }
         }
@@ -82,13 +82,13 @@ impl Target {
     }
 
     /// Returns the value of an option in a command line, or `None` if the option is omitted.
-    fn word(&self, value: &Value) -> Result<Option<String>, Violation> {
+    fn option_argument(&self, value: &Value) -> Result<Option<String>, Violation> {
         // TGT-61: up to 0.9 a value without a text form is omitted, and so is a list with such an item.
         if self.release.minor() < 10 {
             let Value::Array(items) = value else {
-                return Ok(plain(value));
+                return Ok(single_word_text(value));
             };
-            let items: Option<Vec<String>> = items.iter().map(plain).collect();
+            let items: Option<Vec<String>> = items.iter().map(single_word_text).collect();
             return Ok(items
                 .filter(|items| !items.is_empty())
                 .map(|items| self.joined(&items, ',')));
@@ -141,7 +141,7 @@ impl Serialize for Target {
 }
 
 /// Returns the text of a value that is one word, or `None` for other values.
-fn plain(value: &Value) -> Option<String> {
+fn single_word_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         // TGT-61: TGT-27 reads this as a bool again.
@@ -153,7 +153,7 @@ fn plain(value: &Value) -> Option<String> {
 
 /// Returns the text of a value from 0.10 on (TGT-62).
 fn atom(value: &Value) -> Result<String, Violation> {
-    match (value, plain(value)) {
+    match (value, single_word_text(value)) {
         (Value::String(text), _) => Ok(quoted(text, ' ')),
         (_, Some(text)) => Ok(text),
         // TGT-63: a target inside an option. Upstream's printing of a composite target with devices fails here.

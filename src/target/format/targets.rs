@@ -13,11 +13,11 @@ impl Targets {
 
     /// Creates the kinds and tags of `release`, on a machine without devices and without LLVM.
     pub fn new(release: Release) -> Targets {
-        Targets::on(release, HostMachine::default())
+        Targets::for_machine(release, HostMachine::default())
     }
 
     /// Creates the kinds and tags of `release`, on `machine`.
-    pub fn on(release: Release, machine: HostMachine) -> Targets {
+    pub fn for_machine(release: Release, machine: HostMachine) -> Targets {
         Targets {
             release,
             machine,

@@ -168,12 +168,12 @@ impl IrGraph {
     pub(super) fn text(&self, at: usize, name: &str) -> Option<&str> {
         let field = self.field(at, name)?;
         // OBJ-22: up to 0.20 every field is a text, including indices.
-        let named = field.index().and_then(|child| self.plain(child));
+        let named = field.index().and_then(|child| self.node_text(child));
         named.or(field.text())
     }
 
     /// Returns the text of a node: a string, or the name of an operator.
-    pub(super) fn plain(&self, at: usize) -> Option<&str> {
+    pub(super) fn node_text(&self, at: usize) -> Option<&str> {
         match &self.nodes.get(at)?.data {
             IrData::Text(text) => Some(text),
             // An empty string has no member in the format of 0.20 and before.
@@ -203,7 +203,7 @@ impl IrGraph {
         let name = |key: &IrKey| match key {
             IrKey::Text(text) => text.clone(),
             IrKey::Node(node) => {
-                let name = self.plain(*node).or_else(|| self.text(*node, "name_hint"));
+                let name = self.node_text(*node).or_else(|| self.text(*node, "name_hint"));
                 name.unwrap_or_default().to_owned()
             }
         };

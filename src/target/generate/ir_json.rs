@@ -77,7 +77,7 @@ impl IrJson {
 struct Builder;
 
 /// Returns one level more than the deepest of these, or `None` if it exceeds the maximum.
-fn around<'a>(values: impl Iterator<Item = &'a IrJson>) -> Option<u8> {
+fn enclosing_level<'a>(values: impl Iterator<Item = &'a IrJson>) -> Option<u8> {
     let inside = values.map(IrJson::depth).max().unwrap_or_default();
     inside.checked_add(1).filter(|depth| *depth <= DEEPEST)
 }
@@ -109,7 +109,7 @@ impl Build for Builder {
     }
 
     fn array(&mut self, items: Vec<IrJson>) -> IrJson {
-        match around(items.iter()) {
+        match enclosing_level(items.iter()) {
             Some(depth) => IrJson::Array(items, depth),
             None => IrJson::Null,
         }
@@ -121,7 +121,7 @@ impl Build for Builder {
 
     /// Returns an object; all names in a graph are text.
     fn object(&mut self, pairs: Vec<(IrJson, IrJson)>) -> Option<IrJson> {
-        let Some(depth) = around(pairs.iter().map(|(_, value)| value)) else {
+        let Some(depth) = enclosing_level(pairs.iter().map(|(_, value)| value)) else {
             return Some(IrJson::Null);
         };
         let named = pairs.into_iter().map(|(name, value)| match name {

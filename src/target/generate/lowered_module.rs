@@ -56,7 +56,7 @@ impl LoweredModule {
             let attrs = attributes(&graph, node)?;
             let symbol = attrs.get("global_symbol");
             let symbol = symbol
-                .and_then(|symbol| graph.plain(*symbol))
+                .and_then(|symbol| graph.node_text(*symbol))
                 .filter(|symbol| !symbol.is_empty());
             // TGT-82: the last passes of the compiler state the calling convention. Without it the body is not lowered.
             TGT_82.demand(
@@ -150,7 +150,7 @@ fn kernel(
     let items = listed.map_or(&[][..], |list| graph.items(*list)).iter();
     let tags = items.map(|item| {
         let tag = match names {
-            Some(_) => graph.plain(*item),
+            Some(_) => graph.node_text(*item),
             None => graph.text(*item, "thread_tag"),
         };
         let tag = tag.ok_or_else(|| graph.malformed(*item, "is not a name of an axis"));

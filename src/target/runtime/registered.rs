@@ -106,7 +106,7 @@ pub fn registered_generators() -> Generators {
 impl RegisteredTargets {
     /// Returns the kinds and tags of the release, overlaid with those of the process (TGT-15, TGT-71).
     fn targets(&self, release: Release, machine: HostMachine) -> Targets {
-        let mut targets = Targets::on(release, machine);
+        let mut targets = Targets::for_machine(release, machine);
         for kind in &self.kinds {
             targets.register(kind.clone());
         }

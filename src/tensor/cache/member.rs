@@ -40,7 +40,7 @@ impl<'v> Member<'v> {
             return Err(self.wrong(rule, "an object"));
         }
         self.find(name).ok_or_else(|| {
-            let message = format!("{} has no `{name}`", self.place());
+            let message = format!("{} has no `{name}`", self.describe_place());
             rule.rejected(Kind::Missing, message)
                 .in_field(self.path.as_str())
         })
@@ -87,7 +87,7 @@ impl<'v> Member<'v> {
         self.value.as_object()
     }
 
-    fn place(&self) -> String {
+    fn describe_place(&self) -> String {
         match self.path.as_str() {
             "" => "the index".to_owned(),
             path => format!("`{path}`"),
@@ -95,7 +95,7 @@ impl<'v> Member<'v> {
     }
 
     fn wrong(&self, rule: Rule, expected: &str) -> Violation {
-        let message = format!("{} is not {expected}", self.place());
+        let message = format!("{} is not {expected}", self.describe_place());
         rule.rejected(Kind::Malformed, message)
             .in_field(self.path.as_str())
     }

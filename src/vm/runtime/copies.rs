@@ -1,7 +1,7 @@
 //! Copies of tensors between devices.
 
 use super::allocator::VmDevice;
-use super::storage::lasting;
+use super::storage::allocate_unpooled;
 use crate::device::tensor::copy;
 use crate::function::Error;
 use crate::object::{Array, Tensor, sequence_of};
@@ -53,7 +53,7 @@ pub(super) unsafe fn copied_to_scope(
 ) -> Result<Any, Error> {
     // SAFETY: the extents of `from` are readable.
     let shape = unsafe { from.shape() };
-    let tensor = lasting(place, shape, from.dtype, scope)?;
+    let tensor = allocate_unpooled(place, shape, from.dtype, scope)?;
     let to = cast::<Tensor>(tensor.view())?;
     // SAFETY: `from` stays for the call, the fresh tensor owns its memory; `copy` compares sizes and strides.
     unsafe { copy(from, to.dl()) }?;

@@ -5,7 +5,7 @@ use super::builtin::{self, Builtin};
 use super::closure::VmClosure;
 use super::code::Callee;
 use super::loaded_executable::LoadedExecutable;
-use super::storage::lasting;
+use super::storage::allocate_unpooled;
 use crate::device::byte_size;
 use crate::device::tensor::copy;
 use crate::function::{Error, Function, registry};
@@ -132,7 +132,7 @@ pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Resul
                     // is the largest of all releases. A release that packs elements finds its bytes at the start (TEN-31).
                     let elements = record.elements(Packing::Each)?;
                     let dtype = elements.dtype();
-                    let tensor = lasting(first, elements.shape(), dtype, scope)?;
+                    let tensor = allocate_unpooled(first, elements.shape(), dtype, scope)?;
                     fill(&tensor, &elements)?;
                     tensor
                 }

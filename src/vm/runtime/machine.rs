@@ -303,7 +303,7 @@ impl CallingMachine for VirtualMachineImpl {
 impl Drop for VirtualMachineImpl {
     fn drop(&mut self) {
         // From here on `with_machine` rejects a handle that compiled code kept.
-        builtin::forget(std::ptr::from_ref(self).addr());
+        builtin::remove_machine(std::ptr::from_ref(self).addr());
     }
 }
 

@@ -45,7 +45,7 @@ impl VmStorage {
     ) -> Result<Ref<VmStorage>, Error> {
         // VM-31: also checked for memory of a scope, whose size the device computes, so that a size that does not fit never reaches the
         // device.
-        let nbytes = room(shape, dtype)?;
+        let nbytes = largest_size(shape, dtype)?;
         let flat = matches!(scope, "" | "global");
         let (space, nbytes) = if flat {
             place.allocator.take(nbytes, dtype)?
@@ -86,7 +86,7 @@ impl VmStorage {
             .zip(needed)
             .and_then(|(start, needed)| start.checked_add(needed));
         let (Some(start), true) = (start, end.is_some_and(|end| end <= this.nbytes)) else {
-            return Err(outside(offset, shape, dtype, this.nbytes));
+            return Err(outside_storage_error(offset, shape, dtype, this.nbytes));
         };
         // Compiled kernels require an aligned `data`, and some ignore the offset. If `data` is an address, the offset is added to
         // it. The handle of a buffer, as OpenCL has, cannot be added to.
@@ -145,13 +145,13 @@ fn in_whole_bytes(storage: Ref<VmStorage>, dl: DLTensor) -> Any {
 }
 
 /// Allocates a tensor on `place`, not from the pool, for data that lives as long as the machine.
-pub(super) fn lasting(
+pub(super) fn allocate_unpooled(
     place: &VmDevice,
     shape: &[i64],
     dtype: Dtype,
     scope: &str,
 ) -> Result<Any, Error> {
-    let whole = room(shape, dtype)?;
+    let whole = largest_size(shape, dtype)?;
     // VM-32: the pool would round it up to pages and reuse it.
     let flat = matches!(scope, "" | "global");
     let space = if flat {
@@ -174,7 +174,7 @@ pub(super) fn lasting(
 
 /// Returns the largest number of bytes that any release may write to a tensor. Compiled code of TVM up to 0.20 uses whole bytes for
 /// each element. Code of 0.21 to 0.25 does so for each `uint1` (DEV-15).
-fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
+fn largest_size(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
     let bytes = Packing::Each.bytes(dtype, shape);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
     bytes.ok_or_else(|| {
@@ -185,7 +185,7 @@ fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Error> {
 
 /// Creates the error of VM-33 for a tensor that is not inside its storage.
 #[cold]
-fn outside(offset: i64, shape: &[i64], dtype: Dtype, nbytes: usize) -> Error {
+fn outside_storage_error(offset: i64, shape: &[i64], dtype: Dtype, nbytes: usize) -> Error {
     let message = format!(
         "a tensor of shape {shape:?} and {} at byte {offset} does not lie inside its storage of {nbytes} bytes",
         dtype

@@ -11,7 +11,7 @@ use tvmspec::device::{Attribute, AttributeValue as Attr, Device, Manager};
 
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
-fn what_an_era_compiled_returns_the_recorded_outputs() {
+fn era_models_return_recorded_outputs() {
     let mut ran: BTreeMap<String, usize> = BTreeMap::new();
     for artifact in artifacts() {
         let Some(run) = artifact.run() else { continue };

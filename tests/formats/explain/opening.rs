@@ -7,7 +7,7 @@ use std::process::Command;
 
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), ignore)]
-fn what_keeps_a_library_from_opening_is_named() {
+fn obstacles_to_opening_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let host = "int __tvm_ffi_f(void* self, const void* args, int n, void* out) { return 0; }";

@@ -18,7 +18,7 @@ fn read(path: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_registered_is_not_missing() {
+fn registered_function_is_not_missing() {
     let file = read("vm/unknown-builtin-0.27.tar");
     let mut names = RegisteredNames::new(RuntimeInterface::Ffi);
     let all = lacks(&file, &names);

@@ -56,7 +56,7 @@ pub(crate) fn window(bytes: &[u8]) -> std::ops::Range<usize> {
 }
 
 #[test]
-fn what_verify_calls_broken_never_loads() {
+fn files_rejected_by_verify_never_load() {
     let folder = tempfile::tempdir().unwrap();
     let each = flips(176).div_ceil(FILES.len());
     let (mut broken, mut clean, mut unread) = (0, 0, 0);

@@ -75,7 +75,7 @@ fn a_full_disk_leaves_the_older_output() {
 }
 
 #[test]
-fn of_several_processes_one_is_there_whole() {
+fn concurrent_writers_leave_one_complete_file() {
     let folder = tempfile::tempdir().unwrap();
     let reference = |input: &str, name: &str| {
         let out = folder.path().join(name);

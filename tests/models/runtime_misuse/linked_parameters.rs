@@ -1,6 +1,6 @@
 //! Parameters that a library links into an executor, and inputs that are read-only.
 
-use super::{nowhere, touch};
+use super::{wrong_typed_pointer, touch};
 use std::sync::Arc;
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::graph::Graph;
@@ -21,7 +21,7 @@ impl ModuleKind for Liar {
 
     fn function(&self, _: &Module, name: &str) -> Result<Option<Function>, Error> {
         Ok(match name {
-            "_lookup_linked_param" => Some(Function::from_typed(|_: i64| nowhere())),
+            "_lookup_linked_param" => Some(Function::from_typed(|_: i64| wrong_typed_pointer())),
             "touch" => Some(Function::from_packed(touch)),
             _ => None,
         })
@@ -35,7 +35,7 @@ fn an_address_of_a_parameter_is_followed_for_compiled_code_alone() {
         "shape": ["list_shape", [[4]]]}}"#;
     let create = registry::require("tvm.graph_executor.create").unwrap();
     let library = Module::new(Liar);
-    let lookup = Function::from_packed(|_| Ok(nowhere()));
+    let lookup = Function::from_packed(|_| Ok(wrong_typed_pointer()));
     for lookup in [Any::none(), lookup.into()] {
         let args = [
             json.into(),

@@ -11,7 +11,7 @@ use tvmspec::wire::Cursor;
 
 /// Starts a service that is not a server: it writes `answer` to each client, and then closes the connection unless `keeps`. Returns its
 /// port.
-fn stranger(answer: &'static [u8], keeps: bool) -> u16 {
+fn start_foreign_service(answer: &'static [u8], keeps: bool) -> u16 {
     use std::io::Write as _;
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -34,7 +34,7 @@ fn named(text: &str) -> Error {
 
 #[test]
 fn the_timeout_of_a_name_bounds_its_connection() {
-    let port = stranger(b"", true);
+    let port = start_foreign_service(b"", true);
     let began = Instant::now();
     let error = named(&format!("rpc://127.0.0.1:{port}/board?timeout=0.3"));
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
@@ -69,14 +69,14 @@ fn what_is_no_tracker_is_named_with_the_rule_that_it_breaks() {
         (b"71 f2 02 00", "no tracker"),
     ];
     for (answer, what) in answers {
-        let port = stranger(answer, true);
+        let port = start_foreign_service(answer, true);
         let error = named(&format!("rpc-tracker://127.0.0.1:{port}/key"));
         let broken = error.violation().expect("a rule");
         let place = (broken.rule().id(), broken.offset());
         assert_eq!(place, ("RPC-50", Some(0)), "{error}");
         assert!(error.to_string().contains(what), "{error}");
     }
-    let port = stranger(b"", false);
+    let port = start_foreign_service(b"", false);
     let error = named(&format!("rpc-tracker://127.0.0.1:{port}/key")).to_string();
     assert!(error.contains("the name is rpc://HOST:PORT/KEY"), "{error}");
     let hello = Hello::MAGIC.to_le_bytes();

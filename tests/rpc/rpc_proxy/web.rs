@@ -107,7 +107,7 @@ fn rpc_76_pongs_do_not_cut_messages() {
 }
 
 #[test]
-fn what_is_no_web_socket_is_answered_and_closed() {
+fn non_web_socket_request_is_answered_and_closed() {
     let proxy = with_web();
     let good = "GET /ws HTTP/1.1\r\nHost: a:1\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     for (head, status) in [

@@ -11,7 +11,7 @@ use tvmspec::rpc::{PackedValue, Packet};
 
 #[test]
 #[cfg(target_os = "linux")]
-fn where_memory_runs_out_sessions_end_first() {
+fn out_of_memory_ends_sessions_first() {
     let server = Serving::server(&[]);
     let _client = server.greet("client:");
     // The main thread starts the sessions.
@@ -130,7 +130,7 @@ int __tvm_ffi_crash(void* self, const Any* args, int32_t count, Any* result) {
 ";
 
 #[test]
-fn what_a_session_started_ends_with_it_and_so_do_its_files() {
+fn session_end_removes_processes_and_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let (source, library) = (folder.path().join("a.c"), folder.path().join("a.so"));
     std::fs::write(&source, FORKS).expect("written");

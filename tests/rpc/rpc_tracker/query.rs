@@ -102,7 +102,7 @@ rpi4b     2      1     0     \x20
 ";
 
 #[test]
-fn what_is_no_tracker_is_an_error() {
+fn query_of_non_tracker_is_an_error() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap().to_string();
     drop(port);

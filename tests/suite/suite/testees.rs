@@ -195,7 +195,7 @@ impl Testee for Brief {
 }
 
 #[test]
-fn what_was_not_compared_is_counted_and_shown() {
+fn uncompared_parts_are_counted_and_shown() {
     let suite = Suite::expect_ours();
     let mut order = Run::default();
     order.selection.chapters = ["tensor", "payload", "blob"].map(str::to_owned).into();

@@ -55,7 +55,7 @@ pub(super) fn check(
         // Invalid UTF-8 becomes a replacement character, which is in no number.
         let text = String::from_utf8_lossy(text);
         let read = match number {
-            Number::Bool => truth(node, &text).map(drop),
+            Number::Bool => parse_bool(node, &text).map(drop),
             Number::Int => parse::<i64>(node, &text).map(drop),
             Number::Half => parse::<i32>(node, &text).map(drop),
             Number::Float => float(node, &text).map(drop),
@@ -104,7 +104,7 @@ pub(crate) fn parse<T: FromStr>(node: &LegacyNode, text: &str) -> Result<T, Viol
 }
 
 /// Parses a bool: 0 or 1 (OBJ-36).
-pub(crate) fn truth(node: &LegacyNode, text: &str) -> Result<bool, Violation> {
+pub(crate) fn parse_bool(node: &LegacyNode, text: &str) -> Result<bool, Violation> {
     match text {
         "0" => Ok(false),
         "1" => Ok(true),

@@ -228,7 +228,7 @@ impl NodeOffsets {
         let Some(name) = name else {
             return self.repr;
         };
-        let (mut reader, mut begun) = (reader.back_at(self.attrs), false);
+        let (mut reader, mut begun) = (reader.reader_at(self.attrs), false);
         // The attributes are read again instead of stored: offsets are needed only for wrong ones, which are rare.
         let mut place = self.attrs;
         // If a name repeats, the last one counts.

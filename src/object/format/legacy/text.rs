@@ -23,7 +23,7 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// Creates a reader of the same text that starts at `at`.
-    pub(super) fn back_at(&self, at: u64) -> LegacyReader<'a> {
+    pub(super) fn reader_at(&self, at: u64) -> LegacyReader<'a> {
         let at = usize::try_from(at).unwrap_or(self.text.len());
         LegacyReader {
             text: self.text,
@@ -79,7 +79,7 @@ impl<'a> LegacyReader<'a> {
             self.expect(open, what)?;
         }
         // OBJ-21: the closing bracket may follow the opening bracket or an item, but never a comma.
-        if self.accept(close) {
+        if self.skip_byte_if_next(close) {
             return Ok(false);
         }
         if !first {
@@ -148,7 +148,7 @@ impl<'a> LegacyReader<'a> {
 
     /// Reads `byte`, which must be next in `what`.
     fn expect(&mut self, byte: u8, what: &str) -> Result<(), Violation> {
-        if self.accept(byte) {
+        if self.skip_byte_if_next(byte) {
             return Ok(());
         }
         // OBJ-21: upstream accepts the end of the text instead of any missing bracket.
@@ -162,7 +162,7 @@ impl<'a> LegacyReader<'a> {
     }
 
     /// Skips space, and reads `byte` if it is next. Returns whether it was.
-    fn accept(&mut self, byte: u8) -> bool {
+    fn skip_byte_if_next(&mut self, byte: u8) -> bool {
         self.skip();
         let there = self.peek() == Some(byte);
         if there {

@@ -19,7 +19,7 @@ impl LegacyGraph {
     /// Returns OBJ-31, OBJ-32 for content that `release` does not know, or OBJ-25 for a text that its form cannot hold.
     pub fn write(&self, release: Option<Release>) -> Result<Vec<u8>, Violation> {
         if let Some(release) = release {
-            self.known_to(release)?;
+            self.check_supported_by(release)?;
         }
         let mut out = LegacyWriter::default();
         out.object(true);
@@ -49,7 +49,7 @@ impl LegacyGraph {
     }
 
     /// Checks OBJ-32: `release` knows the members and type keys of the graph.
-    fn known_to(&self, release: Release) -> Result<(), Violation> {
+    fn check_supported_by(&self, release: Release) -> Result<(), Violation> {
         let releases = self.releases();
         let known = releases.is_some_and(|releases| releases.contains(release));
         OBJ_32.demand(Kind::Unsupported, known, || match releases {

@@ -17,7 +17,7 @@ type EqualHook = unsafe extern "C-unwind" fn(*const RawAny, *const RawAny) -> Ra
 
 /// Returns the hash of `value` by its type's `__any_hash__`, called in the form that the hook uses (OBJ-38).
 pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
-    let Some(bare) = bare(hook)? else {
+    let Some(bare) = c_hook_address(hook)? else {
         return hash_in(&function(hook)?.call_packed(&[value])?);
     };
     let cell: *const RawAny = value.as_raw();
@@ -39,7 +39,7 @@ pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
 
 /// Compares two values with their type's `__any_equal__`, called in the form that the hook uses (OBJ-38).
 pub(crate) fn equal(hook: AnyView<'_>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
-    let Some(bare) = bare(hook)? else {
+    let Some(bare) = c_hook_address(hook)? else {
         return equality_in(&function(hook)?.call_packed(&[left, right])?);
     };
     // SAFETY: the type registered the address as its equality.
@@ -63,7 +63,7 @@ fn answers_bare(value: AnyView<'_>) -> bool {
         return false;
     }
     let equality = ANY_EQUAL.value(value.type_index());
-    let Some(Ok(Some(equality))) = equality.map(bare) else {
+    let Some(Ok(Some(equality))) = equality.map(c_hook_address) else {
         // An equality that is a function object can come from either version. The form of current headers is assumed.
         return false;
     };
@@ -104,7 +104,7 @@ unsafe fn ask_equal(hook: *mut c_void, left: AnyView<'_>, right: AnyView<'_>) ->
 }
 
 /// Returns the address of a hook that is a C function; `None` for a function object.
-fn bare(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
+fn c_hook_address(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
     match hook.type_index() {
         index::FUNCTION => Ok(None),
         index::OPAQUE if !hook.as_raw().ptr().is_null() => Ok(Some(hook.as_raw().ptr())),

@@ -269,12 +269,12 @@ impl Comparer {
         }
         match (left.as_object(), right.as_object()) {
             (Some(left), Some(right)) => self.objects(left, right, depth),
-            _ => self.plain(left, right),
+            _ => self.compare_non_objects(left, right),
         }
     }
 
     /// Compares two values of one type that are not objects.
-    fn plain(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
+    fn compare_non_objects(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
         let (a, b) = (left.as_raw(), right.as_raw());
         Ok(match a.type_index {
             index::BOOL => sign((a.int() != 0).cmp(&(b.int() != 0))),

@@ -172,7 +172,7 @@ pub(super) fn announce(machine: &Arc<dyn CallingMachine>) {
 }
 
 /// Removes the machine at `address`, which is being dropped.
-pub(super) fn forget(address: usize) {
+pub(super) fn remove_machine(address: usize) {
     alive().remove(&address);
 }
 

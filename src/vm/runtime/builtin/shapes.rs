@@ -2,7 +2,7 @@
 
 use super::super::error::VmResult;
 use super::super::machine_interface::CallingMachine;
-use super::super::storage::lasting;
+use super::super::storage::allocate_unpooled;
 use super::arguments::{arg, context, extents, int, is_compact, tensor, wrong_type};
 use crate::object::{Shape, Tensor, extents_of};
 use crate::rule::{Kind, Rule};
@@ -18,7 +18,7 @@ pub(super) fn alloc_shape_heap(machine: &dyn CallingMachine, args: &[AnyView<'_>
     // VM-48: upstream uses the last device, and fails if it is not the host. For Hexagon it uses the first device. Here the last device
     // that is the host is used, because this processor reads and writes the cells.
     let int64 = Dtype::INT64;
-    lasting(machine.host()?, &[size], int64, "")
+    allocate_unpooled(machine.host()?, &[size], int64, "")
 }
 
 /// Returns the cells of a heap argument; None is a heap without cells.

@@ -211,19 +211,19 @@ pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
 /// Returns whether a bool, an integer, or the first element of a tensor is not 0 (VM-53); arguments: `(value)`. Upstream accepts a
 /// bool that is not a tensor from 0.18 on.
 pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
-    truth(args, byte_in_place)
+    read_condition(args, byte_in_place)
 }
 
 /// Reads the condition as [`read_if_cond`] does, synchronized with safe code that writes to the tensor.
 pub(super) fn read_if_cond_in_order(args: &[AnyView<'_>]) -> VmResult {
-    truth(args, |dl| {
+    read_condition(args, |dl| {
         let _alone = copying();
         byte_in_place(dl)
     })
 }
 
 /// Implements VM-53. `byte` reads the tensors that need no copy.
-fn truth(args: &[AnyView<'_>], byte: impl FnOnce(&DLTensor) -> Option<u8>) -> VmResult {
+fn read_condition(args: &[AnyView<'_>], byte: impl FnOnce(&DLTensor) -> Option<u8>) -> VmResult {
     let value = arg(args, 0);
     if matches!(value.type_index(), index::INT | index::BOOL) {
         return Ok((value.as_raw().int() != 0).into());

@@ -90,7 +90,7 @@ impl Stay {
             }
             // Two threads that each stay at one dict and wait for the other's dict would deadlock. So only a thread without a stay waits.
             if stays > 0 {
-                return Err(busy());
+                return Err(busy_dict_error());
             }
             all.waiting += 1;
             all = LEFT.wait(all).unwrap_or_else(PoisonError::into_inner);
@@ -140,7 +140,7 @@ fn reentrant_change_error() -> Error {
 
 /// Returns the error for a hook that needs a dict that another thread is using (OBJ-02).
 #[cold]
-fn busy() -> Error {
+fn busy_dict_error() -> Error {
     Error::new(
         ErrorKind::Runtime,
         "the dict is in use by another thread, and the hash or equality of a key does not wait for it",

@@ -35,7 +35,7 @@ impl MapTable {
             unsafe { (*self.as_ptr()).body.size = 0 }
         } else {
             // SAFETY: a dense map, to which the caller has exclusive access (this contract), and whose pairs are in `taken`.
-            unsafe { self.forget() };
+            unsafe { self.remove_without_drop() };
         }
         taken
     }

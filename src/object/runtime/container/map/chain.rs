@@ -249,7 +249,7 @@ impl MapTable {
         // SAFETY: slots in the body of a chain are filled, and the map stays as it is, by this contract.
         let hash = any_hash(unsafe { self.key_of(slot) })?;
         // SAFETY: the map is dense, by this contract.
-        let mut at = unsafe { self.home(hash) };
+        let mut at = unsafe { self.chain_start_slot(hash) };
         // Bounded, because a chain that another library wrote incorrectly may have no end.
         for _ in 0..=self.slots() {
             // SAFETY: a slot of this dense map: a home, or a result of `after`.

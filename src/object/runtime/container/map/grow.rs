@@ -68,7 +68,7 @@ impl MapTable {
                 // This map keeps its pairs.
                 if moved {
                     // SAFETY: a fresh map, which is dense; its pairs are this map's.
-                    unsafe { larger.forget() };
+                    unsafe { larger.remove_without_drop() };
                 }
                 // SAFETY: a fresh map.
                 unsafe { larger.dispose() };
@@ -91,7 +91,7 @@ impl MapTable {
             let key = item.pair.key.view();
             let place = any_hash(key).and_then(|hash| {
                 // SAFETY: the other map is dense.
-                let home = unsafe { larger.home(hash) };
+                let home = unsafe { larger.chain_start_slot(hash) };
                 if is_plain(key) {
                     // SAFETY: the home of the key, which differs from all keys before: the equality of such keys calls no hook that could
                     // decide otherwise now.
@@ -117,7 +117,7 @@ impl MapTable {
                 }
                 other => {
                     // SAFETY: a fresh map, which is dense; its pairs are this map's.
-                    unsafe { larger.forget() };
+                    unsafe { larger.remove_without_drop() };
                     // SAFETY: a fresh map.
                     unsafe { larger.dispose() };
                     return other.map(|_| None);
@@ -157,7 +157,7 @@ impl MapTable {
     ///
     /// # Safety
     /// The map is dense, and the caller has exclusive access.
-    pub(super) unsafe fn forget(self) {
+    pub(super) unsafe fn remove_without_drop(self) {
         // SAFETY: a live map, to which the caller has exclusive access; a dense one, by this contract, has the fields (OBJ-07).
         let order = unsafe { &mut (*self.as_ptr()).order };
         (order.head, order.tail) = (NOWHERE, NOWHERE);
@@ -175,7 +175,7 @@ pub(super) unsafe fn replace_by(old: MapTable, new: Option<Successor>) -> MapTab
         Some(new) => {
             if new.moved {
                 // SAFETY: only dense maps move their pairs (`rehash`), and this one is fresh.
-                unsafe { old.forget() };
+                unsafe { old.remove_without_drop() };
             }
             // SAFETY: a fresh map, by this contract.
             unsafe { old.dispose() };
@@ -192,7 +192,7 @@ pub(super) unsafe fn replace_by(old: MapTable, new: Option<Successor>) -> MapTab
 pub(super) unsafe fn replace_in(old: MapTable, new: Successor) -> MapTable {
     if new.moved {
         // SAFETY: only dense maps move their pairs (`rehash`), and the caller has exclusive access to this one.
-        unsafe { old.forget() };
+        unsafe { old.remove_without_drop() };
     }
     new.table
 }

@@ -100,7 +100,7 @@ impl MapTable {
         }
         let hash = any_hash(key)?;
         // SAFETY: the map is dense, because `is_small` is false.
-        let home = unsafe { self.home(hash) };
+        let home = unsafe { self.chain_start_slot(hash) };
         // SAFETY: a home is a slot of this dense map (OBJ-07).
         let mark = unsafe { self.mark_of(home) };
         // The key in that slot would have to move, and is hashed to find the slot before it. Only a plain key calls no hook.
@@ -149,7 +149,7 @@ impl MapTable {
     ) -> Result<Option<Successor>> {
         let hash = any_hash(fresh.key.view())?;
         // SAFETY: a dense map, by this contract.
-        let home = unsafe { self.home(hash) };
+        let home = unsafe { self.chain_start_slot(hash) };
         // SAFETY: the home of a hash is a slot of this map.
         let place = match unsafe { self.mark_of(home) } {
             // The most common case: nothing is compared and nothing moves.

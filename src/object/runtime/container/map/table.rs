@@ -205,7 +205,7 @@ impl MapTable {
         }
         let hash = any_hash(key)?;
         // SAFETY: the map is dense, because `is_small` is false.
-        let mut slot = unsafe { self.home(hash) };
+        let mut slot = unsafe { self.chain_start_slot(hash) };
         // SAFETY: a home is a slot of this dense map (OBJ-07).
         if unsafe { self.mark_of(slot) } & BODY != 0 {
             return Ok(None);
@@ -236,7 +236,7 @@ impl MapTable {
     ///
     /// # Safety
     /// The map is dense.
-    pub(super) unsafe fn home(self, hash: u64) -> u64 {
+    pub(super) unsafe fn chain_start_slot(self, hash: u64) -> u64 {
         // SAFETY: the contract of `fib_shift` is this one.
         let shift = unsafe { self.fib_shift() };
         key_hash::home(hash, shift)

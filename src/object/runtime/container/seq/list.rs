@@ -109,13 +109,13 @@ impl List {
             return Ok(found);
         }
         drop(guard);
-        self.outside(at)
+        self.handle_missing_index(at)
     }
 
     /// Completes [`List::at`] if there is no element `at`.
     #[cold]
     #[inline(never)]
-    fn outside(&self, at: i64) -> Result {
+    fn handle_missing_index(&self, at: i64) -> Result {
         self.run_locked(|| element(self.items(), at))
     }
 

@@ -1,7 +1,7 @@
 //! Conversion of a legacy graph to a value, with objects of every type that this process knows (OBJ-33).
 
 use crate::function::{Error, Result};
-use crate::object::format::legacy::numbers::{Number, NumberFields, float, parse, truth};
+use crate::object::format::legacy::numbers::{Number, NumberFields, float, parse, parse_bool};
 use crate::object::format::legacy::{Container, LegacyGraph, LegacyNode};
 use crate::object::reflect::field_access::{can_create, create, fields_of};
 use crate::object::walk::depth;
@@ -122,7 +122,7 @@ impl LegacyDecoder<'_> {
             // OBJ-33: only the type key decides, no matter in which release the type had these fields.
             None => match described(&node.type_key) {
                 Some(info) => self.object(node, info),
-                None => plain(node),
+                None => decode_leaf(node),
             },
         }
     }
@@ -161,7 +161,7 @@ impl LegacyDecoder<'_> {
         Ok(match field.static_type_index {
             index::NONE => Any::none(),
             // OBJ-36: the whole text must be a number. Releases accept a prefix, so that `3abc` is 3.
-            index::BOOL => truth(node, text)?.into(),
+            index::BOOL => parse_bool(node, text)?.into(),
             index::INT => parse::<i64>(node, text)?.into(),
             index::FLOAT => float(node, text)?.into(),
             index::DATA_TYPE => dtype_from_text(text)?.into(),
@@ -290,7 +290,7 @@ fn map(node: &LegacyNode, children: Vec<Any>) -> Result {
 }
 
 /// Returns the value of a node that refers to no other node.
-fn plain(node: &LegacyNode) -> Result {
+fn decode_leaf(node: &LegacyNode) -> Result {
     let text = || {
         std::str::from_utf8(&node.repr).map_err(|_| mismatch_error(node, "is represented by text"))
     };
@@ -310,7 +310,7 @@ fn plain(node: &LegacyNode) -> Result {
             other => return Err(mismatch_error(node, format!("is `{other}`"))),
         },
         "int" => parse::<i64>(node, attr("v_int64")?)?.into(),
-        "bool" => truth(node, attr("v_int64")?)?.into(),
+        "bool" => parse_bool(node, attr("v_int64")?)?.into(),
         "float" => float(node, attr("v_float64")?)?.into(),
         "DataType" => dtype_from_text(attr("v_type")?)?.into(),
         "Device" => Device {

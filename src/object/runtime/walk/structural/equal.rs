@@ -195,7 +195,7 @@ impl StructuralComparer {
     }
 
     /// Returns the partner of a key, or the key itself.
-    fn partner(&self, key: &Any, of_left: bool) -> Any {
+    fn mapped_key(&self, key: &Any, of_left: bool) -> Any {
         let Some(object) = key.as_object() else {
             return key.clone();
         };
@@ -223,7 +223,7 @@ impl StructuralComparer {
         }
         for (key, value) in pairs_of(left).iter().flatten() {
             // A key that is a variable is looked up as its partner on the other side.
-            let partner = self.partner(key, true);
+            let partner = self.mapped_key(key, true);
             // Keys are looked up instead of compared in order, because equal maps may have different orders (OBJ-08).
             let Some(other) = lookup_in(right, partner.view())? else {
                 self.step(
@@ -245,7 +245,7 @@ impl StructuralComparer {
         }
         // Every pair of the left map has an equal one, so the mismatch is a pair that only the right one has.
         for (key, _) in pairs_of(right).iter().flatten() {
-            let partner = self.partner(key, false);
+            let partner = self.mapped_key(key, false);
             if lookup_in(left, partner.view())?.is_none() {
                 self.step(
                     (AccessKind::MapItemMissing, partner),

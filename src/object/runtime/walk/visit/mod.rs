@@ -260,7 +260,7 @@ pub(crate) struct Callback {
 
 impl Callback {
     /// Returns whether the callback applies to values of a type: its own, a derived one, or any.
-    fn takes(&self, actual: i32) -> bool {
+    fn applies_to(&self, actual: i32) -> bool {
         match self.type_index {
             own if own == actual => true,
             index::ANY => true,

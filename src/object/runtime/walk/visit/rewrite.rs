@@ -177,7 +177,7 @@ impl Rewrite {
                 after_parts(links, mutator, value, in_place)
             }
             RewriteMode::Mutate(entries) => {
-                let own = |entry: &&(Callback, bool)| entry.0.takes(value.type_index());
+                let own = |entry: &&(Callback, bool)| entry.0.applies_to(value.type_index());
                 let Some((link, takes_mode)) = entries.0.iter().find(own) else {
                     return mutator.default_mutate(value, in_place);
                 };

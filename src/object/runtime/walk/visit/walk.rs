@@ -27,7 +27,7 @@ impl Links {
     /// Calls the first matching callback for the value, if there is one.
     pub(super) fn call(&self, value: AnyView<'_>, region: i32) -> Option<Result> {
         let actual = value.type_index();
-        let find = |list: &Callbacks| list.0.iter().find(|link| link.takes(actual)).cloned();
+        let find = |list: &Callbacks| list.0.iter().find(|link| link.applies_to(actual)).cloned();
         // OBJ-34: the first callback for the type is called. Those without the region precede those with it.
         if let Some(link) = find(&self.plain) {
             return Some(link.function.call_packed(&[value]));
@@ -172,7 +172,7 @@ impl CallbackWalk {
             }
             WalkMode::Visit(callbacks) => {
                 let own = callbacks.0.iter();
-                match own.clone().find(|link| link.takes(value.type_index())) {
+                match own.clone().find(|link| link.applies_to(value.type_index())) {
                     Some(link) => {
                         interrupt_or_none(link.function.call_packed(&[value, visitor.view()])?)
                     }
