@@ -196,7 +196,7 @@ impl Suite {
     /// # Errors
     ///
     /// There are no cases, or the cases have problems; the error lists every problem of every case.
-    pub fn bundled() -> Result<&'static Suite, ParseError> {
+    pub fn ours() -> Result<&'static Suite, ParseError> {
         static SUITE: OnceLock<Result<Suite, ParseError>> = OnceLock::new();
         let suite = SUITE.get_or_init(|| {
             let mut files = files::case_files("")?;
@@ -213,7 +213,7 @@ impl Suite {
     ///
     /// Panics if there are no cases, or if one of them is broken.
     pub fn expect_ours() -> &'static Suite {
-        Suite::bundled().unwrap_or_else(|problems| panic!("the cases are broken:\n{problems}"))
+        Suite::ours().unwrap_or_else(|problems| panic!("the cases are broken:\n{problems}"))
     }
 
     /// Reads case files, each given as its path `<chapter>/cases/<topic>.json` and its text.

@@ -154,7 +154,7 @@ impl KnownFailures {
         self.entries
             .iter()
             // An expired entry excuses nothing: its failures count again, and `problems` names it.
-            .filter(|entry| entry.is_valid(current_date) && glob(&entry.case, id))
+            .filter(|entry| entry.is_valid(today) && glob(&entry.case, id))
             .find(|entry| {
                 // An entry with `varies` excuses every kind of failure, but not a missing operation, which does not depend on
                 // memory.
@@ -176,7 +176,7 @@ impl KnownFailures {
             if !all.clone().any(|id| glob(&entry.case, id)) {
                 problems.push(format!("known failure `{}` matches no case", entry.case));
             }
-            if !entry.is_valid(current_date) {
+            if !entry.is_valid(today) {
                 let expiry = entry.expires.as_deref().unwrap_or_default();
                 problems.push(format!(
                     "known failure `{}` expired on {expiry}",
@@ -201,7 +201,7 @@ impl KnownFailure {
         // ISO dates sort as text.
         self.expires
             .as_deref()
-            .is_none_or(|expires| current_date <= expires)
+            .is_none_or(|expires| today <= expires)
     }
 }
 

@@ -111,9 +111,9 @@ compile_error!(
 mod debug;
 
 pub mod guide;
-pub mod specification;
 pub mod release;
 pub mod rule;
+pub mod specification;
 
 /// The formats share one module only because of their lints: code that must never panic may not use anything that could.
 #[path = "."]

@@ -56,7 +56,7 @@ pub fn contract(api: &dyn DeviceApi) -> Result<ContractReport, ParseError> {
 ///
 /// As [`contract`].
 pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Result<ContractReport, ParseError> {
-    let suite = Suite::bundled()?;
+    let suite = Suite::ours()?;
     let results = contract_cases(suite).map(|case| BehaviourResult {
         id: &case.id,
         why: &case.why,

@@ -6,7 +6,7 @@ use super::suite_device_types::SIMULATED as NUMBER;
 use super::tables::rejected;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::c_table::{self, DeviceTable};
-use crate::device::error::{missing_driver, driver_error, out_of_memory};
+use crate::device::error::{driver_error, missing_driver, out_of_memory};
 use crate::device::simulated::{Simulated, SimulatedCall};
 use crate::device::{
     Attribute, DEV_04, DEV_06, DEV_12, Device, DeviceApi, Dtype, Error, Stream, cpu, device_type,

@@ -1,7 +1,7 @@
 //! A device in a table of C functions, in both directions.
 
 use super::CodedProgram;
-use super::failing_table::{FAILED, as_a_table, device_from_table, returning, last_error_null};
+use super::failing_table::{FAILED, as_a_table, device_from_table, last_error_null, returning};
 use super::recorder::Recorder;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::c_table::{self, CopyBytes, DeviceTable};

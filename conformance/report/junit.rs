@@ -160,7 +160,9 @@ fn case(report: &Report<'_>, outcome: &CaseOutcome<'_>, xml: &mut Xml) -> io::Re
             .create_element(element)
             .with_attributes(pairs(&attributes));
         if outcome.is_failure() {
-            why.write_text_content(BytesText::new(&remove_invalid_xml(&description(report, outcome))))?;
+            why.write_text_content(BytesText::new(&remove_invalid_xml(&description(
+                report, outcome,
+            ))))?;
         } else {
             why.write_empty()?;
         }

@@ -172,11 +172,13 @@ impl Request {
                 let timeout = hello.timeout()?;
                 json!({ "key": hello.key, "match": hello.match_key(), "timeout": timeout })
             }
-            "answer" => match HelloAnswer::read(cursor, self.spoken.release)?.require_complete(cursor)? {
-                HelloAnswer::Success(key) => json!({ "code": "success", "key": key }),
-                HelloAnswer::Duplicate => json!({ "code": "duplicate" }),
-                HelloAnswer::Mismatch => json!({ "code": "mismatch" }),
-            },
+            "answer" => {
+                match HelloAnswer::read(cursor, self.spoken.release)?.require_complete(cursor)? {
+                    HelloAnswer::Success(key) => json!({ "code": "success", "key": key }),
+                    HelloAnswer::Duplicate => json!({ "code": "duplicate" }),
+                    HelloAnswer::Mismatch => json!({ "code": "mismatch" }),
+                }
+            }
             "proxy-hello" => {
                 let hello = Hello::read(cursor)?.require_complete(cursor)?;
                 json!({ "key": hello.key, "match": hello.pair_key()?, "role": hello.role().name() })
@@ -192,7 +194,9 @@ impl Request {
             "tracker-reply" => {
                 relay::from_tracker_reply(&TrackerReply::read(cursor)?.require_complete(cursor)?)
             }
-            _ => from_packet(&Packet::read(cursor, &self.spoken, findings)?.require_complete(cursor)?),
+            _ => from_packet(
+                &Packet::read(cursor, &self.spoken, findings)?.require_complete(cursor)?,
+            ),
         };
         cursor.finish("the message", findings)?;
         Ok(value)

@@ -149,7 +149,7 @@ fn serve_one(mut far: PipeEnd, is_paired: bool, options: &ServerOptions) -> Opti
     Some(serve_paired(far, &client, options))
 }
 
-/// Runs a server that connects to another one. It reads while it writes, for which a pipe has no twin.
+/// Runs a server that connects to another one. It reads while it writes, for which a pipe has no duplicate.
 fn over_socket(script: &SessionScript<'_>, options: ServerOptions) -> std::io::Result<Played> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let near = TcpStream::connect(listener.local_addr()?)?;

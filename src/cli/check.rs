@@ -164,7 +164,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, CliError> {
         let others = CHAPTERS.iter().filter(|chapter| !chapter.independent);
         order.in_turn = others.map(|chapter| chapter.name.to_owned()).collect();
     }
-    let suite = Suite::bundled()?;
+    let suite = Suite::ours()?;
     let selected = select(suite, &order.selection)?;
     let form = args
         .report

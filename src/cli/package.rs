@@ -303,7 +303,12 @@ impl Packaging {
 
     /// Reads the file around the library binary back. The library binary must be found by its symbol, unchanged and in its layout
     /// (BLOB-18, BLOB-52).
-    fn check_written_file(&self, file: &[u8], bytes: &[u8], layout: Layout) -> Result<(), CliError> {
+    fn check_written_file(
+        &self,
+        file: &[u8],
+        bytes: &[u8],
+        layout: Layout,
+    ) -> Result<(), CliError> {
         let again = container::open(file).map_err(|broken| self.not_written(&broken))?;
         let found = again.blobs().any(|(_, found)| {
             // BLOB-18: symbol and bytes together decide how a loader reads it.

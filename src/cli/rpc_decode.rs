@@ -196,7 +196,9 @@ fn line(message: &ConnectionMessage<'_>, era: Releases) -> String {
         ConnectionMessage::TrackerRequest(request) => {
             shorten_json(&relay_json::from_tracker_request(request))
         }
-        ConnectionMessage::TrackerReply(reply) => shorten_json(&relay_json::from_tracker_reply(reply)),
+        ConnectionMessage::TrackerReply(reply) => {
+            shorten_json(&relay_json::from_tracker_reply(reply))
+        }
         ConnectionMessage::Packet(packet) => {
             // RPC-11: an empty packet has no code.
             let code = packet.code().map_or("nothing", RpcCode::name);

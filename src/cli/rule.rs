@@ -35,7 +35,7 @@ pub(crate) fn run(args: RuleArgs) -> Result<Exit, CliError> {
     let rules = matching(&args.ids)?;
     if !args.list {
         // Pages name the cases, so that the suite must be loaded first.
-        Suite::bundled()?;
+        Suite::ours()?;
     }
     if args.list {
         // Not escaped, because the rules are part of this program.
@@ -180,7 +180,9 @@ fn page(rule: &RuleText) -> String {
         }
     }
     section(&mut page, "evidence", evidence(spec::evidence(&rule.id)));
-    let places = spec::code_locations(&rule.id).iter().map(ToString::to_string);
+    let places = spec::code_locations(&rule.id)
+        .iter()
+        .map(ToString::to_string);
     section(&mut page, "code", places.collect());
     section(&mut page, "cases", cases(rule).map(format_case).collect());
     let files = goldens(rule)

@@ -98,7 +98,8 @@ pub fn add(kind: i32, name: &'static str) -> Result<()> {
     let among_added = added
         .iter()
         .any(|(number, text)| *number == kind || *text == name);
-    let taken = named(kind, Release::LAST).is_some() || builtin_number(name).is_some() || among_added;
+    let taken =
+        named(kind, Release::LAST).is_some() || builtin_number(name).is_some() || among_added;
     if !local || taken {
         let message =
             format!("device type {kind} cannot be `{name}`: the number or the name is taken");

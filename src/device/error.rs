@@ -41,7 +41,7 @@ pub(crate) fn missing_driver(why: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::Runtime, why.as_ref())
 }
 
-/// Creates the error of [`absent`] for a missing driver `name`. Without the driver, no device number can be right.
+/// Creates the error of [`missing_driver`] for a missing driver `name`. Without the driver, no device number can be right.
 #[cfg(any(
     feature = "cuda",
     feature = "hip",

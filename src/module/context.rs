@@ -110,7 +110,9 @@ pub(super) fn set(
     name: SymbolName<'_>,
     module: Option<&Module>,
 ) -> Option<ContextGuard> {
-    let slot = symbols.address(name).filter(|slot| is_writable_slot(symbols, *slot))?;
+    let slot = symbols
+        .address(name)
+        .filter(|slot| is_writable_slot(symbols, *slot))?;
     let value = module.map_or(std::ptr::null_mut(), Module::context);
     // Locked before the write: of two loads of one file, the last entry in the list must be the module in the symbol.
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -166,7 +166,7 @@ fn count_processors() -> usize {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn counted() -> usize {
+fn count_processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 

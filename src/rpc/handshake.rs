@@ -197,7 +197,9 @@ impl Handshake {
                 limit.and_then(|()| stream.read(room.get_mut(..most).unwrap_or_default()))
             };
             match read {
-                Ok(0) => return Err(self.describe_read_failure(&io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => {
+                    return Err(self.describe_read_failure(&io::ErrorKind::UnexpectedEof.into()));
+                }
                 Ok(count) => input.extend(room.iter().take(count)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.describe_read_failure(&error)),

@@ -33,7 +33,7 @@ pub fn code_locations(id: &str) -> &'static [&'static str] {
         .binary_search_by(|(name, _)| (*name).cmp(id))
         .ok()
         .and_then(|at| PLACES.get(at))
-        .map_or(&[], |(_, places)| code_locations)
+        .map_or(&[], |(_, places)| places)
 }
 
 /// Returns every rule of every chapter, in the order of the files and of the rules in them.

@@ -9,7 +9,7 @@
 //! | `format/kind_parsers` | the parsers of kinds, which add and check options | TGT-50 .. TGT-57 |
 //! | `format/message` | the error messages of each release | |
 //! | `format/render` | [`Target::export`], [`Target::render`] | TGT-60 .. TGT-64 |
-//! | `format/release_readings` | [`account`]: the readings of a target by every release | |
+//! | `format/release_readings` | [`readings_by_release`]: the readings of a target by every release | |
 //! | `format/kind` | [`TargetKind`]: a kind and its options, and the set of kinds of a release | TGT-15 |
 //! | `format/kind_table` | the tables of all releases, which `golden/target/make.py` writes | TGT-15 |
 //! | `format/answers` | the answers of a device: options, and whole targets | TGT-58, TGT-59 |

@@ -91,8 +91,14 @@ impl Order {
             "copy" => {
                 let (from, to, nbytes) = (name()?, step.name(3)?, number(5)?);
                 let stream = stream(6)?;
-                let allowed = self.slots.get(from)?.allows_access(number(2)?, nbytes, stream)
-                    && self.slots.get(to)?.allows_access(number(4)?, nbytes, stream);
+                let allowed = self
+                    .slots
+                    .get(from)?
+                    .allows_access(number(2)?, nbytes, stream)
+                    && self
+                        .slots
+                        .get(to)?
+                        .allows_access(number(4)?, nbytes, stream);
                 for end in [from, to].into_iter().filter(|_| allowed) {
                     self.slots.get_mut(end)?.record_work(stream);
                 }

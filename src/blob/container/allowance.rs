@@ -81,7 +81,11 @@ impl Allowance {
     }
 
     /// Counts `count` inflated bytes that stay in memory.
-    pub(super) fn count_retained_bytes(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
+    pub(super) fn count_retained_bytes(
+        &mut self,
+        count: u64,
+        offset: u64,
+    ) -> Result<(), Violation> {
         spend(&mut self.kept, count, BLOB_57, offset, || {
             format!(
                 "{count} bytes are to be kept in memory, more than {MAX_KEPT} bytes for each byte of the file"

@@ -36,7 +36,11 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Visits the image of every machine in a fat Mach-O file.
-    pub(super) fn visit_fat_images(&mut self, bytes: &'a [u8], place: &MemberPlace) -> Result<(), Violation> {
+    pub(super) fn visit_fat_images(
+        &mut self,
+        bytes: &'a [u8],
+        place: &MemberPlace,
+    ) -> Result<(), Violation> {
         let damaged = |error: object::read::Error| {
             place.locate_violation(BLOB_56.broken(
                 Kind::Truncated,

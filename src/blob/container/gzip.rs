@@ -62,7 +62,9 @@ impl<'a> FileWalk<'a> {
         // BLOB-57: only members that may contain a blob are kept. The beginning of a member shows whether it may contain one.
         let whole = header.kind == TarEntry::File && FileForm::may_be(&content, header.size);
         let held = if whole { header.size } else { 0 };
-        self.allowance.count_retained_bytes(held, at).map_err(blame)?;
+        self.allowance
+            .count_retained_bytes(held, at)
+            .map_err(blame)?;
         let came = if whole {
             // The allowance covers the whole member. Growth by doubling would take twice as much.
             content.reserve_exact(usize::try_from(rest).unwrap_or(0));
@@ -105,7 +107,9 @@ impl<'a> FileWalk<'a> {
         self.findings = walk.findings;
         self.allowance = walk.allowance;
         for part in walk.parts {
-            let kept = self.allowance.count_retained_bytes(estimate_memory(&part), at);
+            let kept = self
+                .allowance
+                .count_retained_bytes(estimate_memory(&part), at);
             kept.map_err(|broken| place.locate_violation(broken))?;
             self.parts.push(part.into_owned());
         }

@@ -180,7 +180,8 @@ pub(super) fn replace_in_object(file: &[u8], symbol: &str, blob: &[u8]) -> Optio
     let symbols = elf.symbols(symbol, &sections)?;
     for at in &symbols {
         let whole = elf.read_integer(at.checked_add(8)?, 8)? == 0
-            && elf.read_integer(at.checked_add(16)?, 8)? == elf.read_integer(header.checked_add(32)?, 8)?;
+            && elf.read_integer(at.checked_add(16)?, 8)?
+                == elf.read_integer(header.checked_add(32)?, 8)?;
         whole.then_some(())?;
         elf.put(at.checked_add(16)?, &(blob.len() as u64).to_le_bytes())?;
     }
@@ -261,7 +262,8 @@ impl Elf {
     fn renumber(&mut self, from: u64) -> Option<()> {
         const RELOCATIONS: [u64; 2] = [4, 9];
         const INFO_LINK: u64 = 0x40;
-        let is_link = self.read_integer(8, 8)? & INFO_LINK != 0 || RELOCATIONS.contains(&self.read_integer(4, 4)?);
+        let is_link = self.read_integer(8, 8)? & INFO_LINK != 0
+            || RELOCATIONS.contains(&self.read_integer(4, 4)?);
         for (at, is_number) in [(40, true), (44, is_link)] {
             let number = self.read_integer(at, 4)?;
             if is_number && number >= from {

@@ -29,7 +29,9 @@ fn verdict(need: &CodeNeed) -> Option<String> {
         Ok(devices) => devices,
         Err(why) => return Some(format!("{code}: no {device} device is here: {why}")),
     };
-    let (fit, unfit): (Vec<_>, Vec<_>) = devices.into_iter().partition(|(_, has)| accepts_code(need, has));
+    let (fit, unfit): (Vec<_>, Vec<_>) = devices
+        .into_iter()
+        .partition(|(_, has)| accepts_code(need, has));
     let named = |devices: &[(String, String)]| {
         let names = devices.iter().map(|(name, has)| format!("{name} ({has})"));
         names.collect::<Vec<_>>().join(", ")

@@ -102,8 +102,8 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
         })?;
     }
     // Without --release or --runtime there is an answer for each release, and no single verdict.
-    let good =
-        accounts.iter().all(Account::is_good) && runtime.as_ref().is_none_or(RuntimeComparison::is_good);
+    let good = accounts.iter().all(Account::is_good)
+        && runtime.as_ref().is_none_or(RuntimeComparison::is_good);
     let is_asked = args.release.is_some() || runtime.is_some();
     let mut loads = accounts.iter().flat_map(|account| &account.loads);
     let is_certain = is_asked

@@ -16,7 +16,7 @@ pub(crate) mod spaces;
 
 pub(crate) use driver::{Driver, SpacePart};
 
-use crate::device::error::{missing_driver, is_no_driver, reject};
+use crate::device::error::{is_no_driver, missing_driver, reject};
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::set_current_device;
 use crate::device::{
@@ -269,7 +269,10 @@ impl<D: Driver> OpenedDevices<D> {
         let opened = self.opened.get_or_init(|| {
             let opened = D::open_all()?;
             if opened.is_empty() {
-                return Err(missing_driver(format!("{} is here, but no device", D::NAME)));
+                return Err(missing_driver(format!(
+                    "{} is here, but no device",
+                    D::NAME
+                )));
             }
             Ok(opened)
         });

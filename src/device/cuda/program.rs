@@ -3,7 +3,7 @@
 use super::{Cuda, CudaDevice};
 use crate::device::backend::Driver;
 use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
-use crate::device::error::{missing_driver, driver_error, reject};
+use crate::device::error::{driver_error, missing_driver, reject};
 use crate::device::launch::{Packed, WorkSizes};
 use crate::device::module::KernelDescription;
 use crate::device::{DEV_47, DEV_54, DEV_59, Result, Stream};

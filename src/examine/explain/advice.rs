@@ -227,7 +227,9 @@ impl<'p> Linker<'p> {
     /// Returns the machine as the end of a noun phrase.
     fn machine(&self) -> String {
         let machine = self.part.and_then(|part| part.machine.as_ref());
-        machine.map_or(String::new(), |machine| format!(" for {}", describe_machine(machine)))
+        machine.map_or(String::new(), |machine| {
+            format!(" for {}", describe_machine(machine))
+        })
     }
 
     /// Describes how Python's `load_module` treats a file with this extension.

@@ -65,7 +65,9 @@ impl Subject<'_> {
     /// Fails like [`Subject::explain`].
     pub fn explain_for(&self, only: Option<Release>) -> Result<Vec<Account>, NotExaminable> {
         if let Some(broken) = &self.broken {
-            return Ok(vec![explain_broken_container(self.name, self.bytes, broken, only)]);
+            return Ok(vec![explain_broken_container(
+                self.name, self.bytes, broken, only,
+            )]);
         }
         let file = &self.file;
         let units = self.units();
@@ -104,7 +106,9 @@ impl Subject<'_> {
             if linked.is_runtime() && !part.is_compiled() {
                 continue;
             }
-            accounts.extend(code_without_blob::explain_code_without_blob(self, part, &linked, only));
+            accounts.extend(code_without_blob::explain_code_without_blob(
+                self, part, &linked, only,
+            ));
         }
         if linked.is_runtime() && accounts.is_empty() {
             accounts.push(library::runtime(self, &linked, only));

@@ -75,7 +75,12 @@ fn function_value(name: &str, info: &FunctionInfo<'_>, room: &MemoryBudget) -> V
 /// Adds one field of a payload: a number or a short text as a value, anything longer as a size.
 ///
 /// Tensors, symbols and a graph get separate members. Fields that `describe` has shown already are skipped.
-fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>, room: &MemoryBudget) {
+fn describe_field(
+    name: &str,
+    field: &Field<'_>,
+    value: &mut Map<String, Value>,
+    room: &MemoryBudget,
+) {
     /// The length of the longest text that is shown, in bytes. `extract` writes longer ones.
     const LONGEST: usize = 200;
     let plain = match field {

@@ -32,7 +32,7 @@ pub use exports::{exported, exports};
 use library::walk;
 pub(crate) use verdict::ExaminedLibrary;
 pub(crate) use verdict::context_symbol;
-pub use verdict::{judge_without_blob, is_ambiguous, prefixed, relay_code, stored};
+pub use verdict::{is_ambiguous, judge_without_blob, prefixed, relay_code, stored};
 
 use crate::rule::Violation;
 use std::fmt;

@@ -40,7 +40,11 @@ impl<'a> LoaderStream<'a> {
     }
 
     /// Creates a stream over the body of a library binary, whose header states a length of `counted` bytes.
-    pub(super) fn with_stated_length(body: &'a [u8], counted: u64, manner: Manner) -> LoaderStream<'a> {
+    pub(super) fn with_stated_length(
+        body: &'a [u8],
+        counted: u64,
+        manner: Manner,
+    ) -> LoaderStream<'a> {
         // BLOB-01: loaders trust the count, which may be anything up to 2^64 - 1.
         let here = usize::try_from(counted).ok();
         LoaderStream {

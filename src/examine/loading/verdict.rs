@@ -196,7 +196,9 @@ pub fn judge_without_blob(part: &ContainerPart<'_>, release: Release) -> Load {
         .iter()
         .any(|symbol| symbol.role == Role::Entry && symbol.code);
     match foreign_functions(part, release) {
-        Some((trouble, cause)) => Load::silent(format!("it opens, but {trouble}")).with_cause(cause),
+        Some((trouble, cause)) => {
+            Load::silent(format!("it opens, but {trouble}")).with_cause(cause)
+        }
         None if !is_ambiguous(part) => Load::loads("as host code that imports nothing"),
         // BLOB-65: the C host of 0.21 defines its context in every file.
         None if is_of_c_host && release <= Release::of(20) => {

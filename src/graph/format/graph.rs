@@ -231,7 +231,7 @@ fn error_offset(kept: bool, place: impl FnOnce() -> Option<u64>) -> u64 {
     broken.flatten().unwrap_or_default()
 }
 
-/// The required members, in the order of [`Top`].
+/// The required members, in the order of [`GraphMembers`].
 const TOP: [&str; 5] = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
 
 /// The five required members of a graph (GRF-02, GRF-03).
@@ -245,7 +245,10 @@ struct GraphMembers<'a> {
 
 impl<'a> GraphMembers<'a> {
     /// Reads the members. If a name repeats, the last member is used (GRF-20).
-    fn read(document: &JsonText<'a>, findings: &mut Findings) -> Result<GraphMembers<'a>, Violation> {
+    fn read(
+        document: &JsonText<'a>,
+        findings: &mut Findings,
+    ) -> Result<GraphMembers<'a>, Violation> {
         let mut found: [Option<JsonText<'a>>; 5] = [None; 5];
         for (key, value) in document.members(GRF_01, "")? {
             if key == "metadata" {

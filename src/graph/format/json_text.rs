@@ -291,7 +291,9 @@ impl Scan<'_> {
 
     /// Skips exactly these letters.
     fn skip_word(&mut self, word: &str) -> Option<()> {
-        word.bytes().all(|byte| self.skip_byte_if_next(byte)).then_some(())
+        word.bytes()
+            .all(|byte| self.skip_byte_if_next(byte))
+            .then_some(())
     }
 
     /// Skips the four characters that JSON defines as white space.

@@ -68,7 +68,11 @@ pub(super) fn count(view: AnyView<'_>) -> function::Result<usize> {
 }
 
 /// Checks the number of arguments (GRF-44). Missing arguments get no default.
-pub(super) fn check_argument_count(name: &str, least: usize, args: &[AnyView<'_>]) -> function::Result<()> {
+pub(super) fn check_argument_count(
+    name: &str,
+    least: usize,
+    args: &[AnyView<'_>],
+) -> function::Result<()> {
     let count = args.len();
     GRF_44.demand(Kind::Type, count >= least, || {
         format!("`{name}` needs {least} arguments at least, it got {count}")

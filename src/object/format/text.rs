@@ -48,7 +48,10 @@ pub(crate) fn read<B: Build>(text: &[u8], build: B) -> Result<B::Value, Violatio
 /// Returns the integer at `at` in a text that was parsed before.
 pub(crate) fn int_at(text: &[u8], at: usize) -> Option<i64> {
     let build = ();
-    JsonReader { text, at, build }.read_number_text().parse().ok()
+    JsonReader { text, at, build }
+        .read_number_text()
+        .parse()
+        .ok()
 }
 
 /// Returns the string whose quote is at `at` in a text that was parsed before.

@@ -20,9 +20,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub(super) struct Link {
     channel: Mutex<Channel>,
     /// The second handle of the stream, with which another thread ends the stream while a request holds `channel`; `None` if the stream
-    /// has no twin. It is locked for no other purpose.
-    twin: Mutex<Option<Transport>>,
-    /// Reason why `twin` ended the stream: the error of the request in progress and of all later ones.
+    /// has no duplicate. It is locked for no other purpose.
+    duplicate: Mutex<Option<Transport>>,
+    /// Reason why `duplicate` ended the stream: the error of the request in progress and of all later ones.
     ended: OnceLock<Error>,
     /// Protocol of both sides.
     pub(super) era: SpokenEra,
@@ -48,7 +48,7 @@ enum Channel {
 }
 
 impl Channel {
-    /// Closes the stream, also for the twin, which would keep the socket open.
+    /// Closes the stream, also for the duplicate, which would keep the socket open.
     fn end(&mut self, why: Error) {
         if let Channel::Open(transport) = self {
             transport.end();
@@ -148,7 +148,7 @@ impl Link {
         server: String,
     ) -> Result<Link> {
         Ok(Link {
-            twin: Mutex::new(transport.duplicate()?),
+            duplicate: Mutex::new(transport.duplicate()?),
             ended: OnceLock::new(),
             channel: Mutex::new(Channel::Open(transport)),
             era,
@@ -292,7 +292,7 @@ impl Link {
             Ok(channel) => channel,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) if self.end(why()) => return,
-            // Without a twin, nothing can end the request in progress, so Shutdown is written after its answer.
+            // Without a duplicate, nothing can end the request in progress, so Shutdown is written after its answer.
             Err(TryLockError::WouldBlock) => lock(&self.channel),
         };
         if let Some(why) = self.ended.get() {
@@ -315,12 +315,12 @@ impl Link {
         ));
     }
 
-    /// Ends the stream while a request may be using it. The request then fails with `why`. If the stream has no twin, returns false and
+    /// Ends the stream while a request may be using it. The request then fails with `why`. If the stream has no duplicate, returns false and
     /// lets the request continue.
     fn end(&self, why: Error) -> bool {
         // Set before the stream ends, because the request that notices the end reads the reason.
         let _ = self.ended.set(why);
-        lock(&self.twin).as_ref().map(Transport::end).is_some()
+        lock(&self.duplicate).as_ref().map(Transport::end).is_some()
     }
 
     /// Converts a device of the server to one of this process (DEV-57).

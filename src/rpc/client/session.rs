@@ -321,7 +321,7 @@ impl Session {
     /// Ends the session at once, from any thread. A call in progress returns a ConnectionError without waiting for its answer, and so does
     /// every later use of the session. The server sees only the end of the connection, and may finish its computation.
     ///
-    /// A session over a stream without a [twin](RpcStream::twin) ends after the call in progress.
+    /// A session over a stream without a [duplicate](RpcStream::duplicate) ends after the call in progress.
     pub fn cancel(&self) {
         self.0.cancel();
     }

@@ -374,9 +374,9 @@ impl<'a> SideReader<'a> {
                 let request = TrackerRequest::read(cursor, self.spoken.release)?;
                 ConnectionMessage::TrackerRequest(request.require_complete(cursor)?)
             }
-            (false, Speaker::Server) => {
-                ConnectionMessage::TrackerReply(TrackerReply::read(cursor)?.require_complete(cursor)?)
-            }
+            (false, Speaker::Server) => ConnectionMessage::TrackerReply(
+                TrackerReply::read(cursor)?.require_complete(cursor)?,
+            ),
         })
     }
 }

@@ -9,7 +9,9 @@
 use super::super::{
     RPC_40, RPC_41, RPC_42, RPC_43, RPC_44, RPC_45, RPC_46, RPC_47, RPC_48, RPC_49,
 };
-use super::packed_code::{PackedCode, StoredValue, sender_of_handles, stored, wrong_direction_message};
+use super::packed_code::{
+    PackedCode, StoredValue, sender_of_handles, stored, wrong_direction_message,
+};
 use super::protocol::Protocol;
 use super::tensor_block::TensorBlock;
 use crate::rule::{Findings, Kind, Violation};

@@ -56,7 +56,8 @@ impl<'a> HopTarget<'a> {
     fn is_allowed(&self, patterns: &[String]) -> bool {
         let whole = format!("{}:{}", self.host, self.port);
         let mut patterns = patterns.iter();
-        patterns.any(|pattern| matches_pattern(pattern, &whole) || matches_pattern(pattern, &self.host))
+        patterns
+            .any(|pattern| matches_pattern(pattern, &whole) || matches_pattern(pattern, &self.host))
     }
 }
 
@@ -132,7 +133,8 @@ impl Hop {
         report: &mut SessionReport,
     ) -> Result<SessionEnd> {
         let Hop { mut far } = self;
-        let (Some(mut to_client), Some(mut to_far)) = (client.duplicate()?, far.duplicate()?) else {
+        let (Some(mut to_client), Some(mut to_far)) = (client.duplicate()?, far.duplicate()?)
+        else {
             let message = "this stream has no second half, so that no session goes through it";
             return Err(RPC_93.rejected(Kind::Unsupported, message).into());
         };

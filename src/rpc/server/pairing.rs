@@ -17,7 +17,9 @@ pub fn await_pair(proxy: &mut (impl Read + Write), key: &str) -> Result<String> 
     let mut out = Writer::new();
     let key = format!("server:{key}");
     Hello { key: key.into() }.write(&mut out)?;
-    proxy.write_all(&out.into_bytes()).map_err(connection_error)?;
+    proxy
+        .write_all(&out.into_bytes())
+        .map_err(connection_error)?;
     let mut input: Vec<u8> = Vec::new();
     loop {
         let mut cursor = Cursor::new(&input);

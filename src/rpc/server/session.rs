@@ -123,7 +123,10 @@ fn run(
     transport.set_deadline(Some(Instant::now() + Duration::from_secs(1)));
     let writing = options.watch.as_ref().map(|watch| watch.write());
     // The watching thread may already have written the packet.
-    let is_first = options.watch.as_ref().is_none_or(|watch| watch.claim_timeout_report());
+    let is_first = options
+        .watch
+        .as_ref()
+        .is_none_or(|watch| watch.claim_timeout_report());
     match end {
         SessionEnd::Expired if !is_first => {}
         // A client that reads no answer will not read this one either.

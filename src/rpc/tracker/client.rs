@@ -80,7 +80,9 @@ impl TrackerClient {
         // Read first, because after a reset the socket has no peer address any more.
         let place = stream.peer_addr().map_err(connection_error)?;
         stream.set_nodelay(true).map_err(connection_error)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(connection_error)?;
+        stream
+            .set_write_timeout(Some(PATIENCE))
+            .map_err(connection_error)?;
         let mut client = TrackerClient {
             stream,
             buffer: Vec::new(),
@@ -217,7 +219,9 @@ impl TrackerClient {
                 return Err(connection_error(io::ErrorKind::TimedOut.into()));
             }
             let slice = left.map_or(SLICE, |left| left.min(SLICE));
-            self.stream.set_read_timeout(Some(slice)).map_err(connection_error)?;
+            self.stream
+                .set_read_timeout(Some(slice))
+                .map_err(connection_error)?;
             match self.stream.read(&mut piece) {
                 Ok(0) => {
                     return Err(Error::new(

@@ -226,12 +226,12 @@ impl Transport {
         self.write_all(packet, &[])
     }
 
-    /// Ends reading, also by a twin.
+    /// Ends reading, also by a duplicate.
     pub(in crate::rpc) fn end_reading(&self) {
         self.stream.end(false);
     }
 
-    /// Ends reading and writing, also by a twin.
+    /// Ends reading and writing, also by a duplicate.
     pub(in crate::rpc) fn end(&self) {
         self.stream.end(true);
     }

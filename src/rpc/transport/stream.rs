@@ -51,7 +51,7 @@ macro_rules! socket_stream {
                 received(rustix::net::recv(&*self, room, RecvFlags::DONTWAIT))
             }
 
-            fn twin(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
+            fn duplicate(&self) -> io::Result<Option<Box<dyn RpcStream>>> {
                 Ok(Some(Box::new(self.try_clone()?)))
             }
 

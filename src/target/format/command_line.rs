@@ -39,7 +39,10 @@ pub(super) fn read(targets: &Targets, text: &str, depth: usize) -> Result<Target
         )?;
         // TGT-26: `kind` already exists, so `-kind=x` repeats it.
         TGT_26.demand(Kind::Duplicate, !config.contains_key(key), || {
-            format!("{}: The key \"{key}\" appears more than once", error_location(key))
+            format!(
+                "{}: The key \"{key}\" appears more than once",
+                error_location(key)
+            )
         })?;
         let option = kind
             .find(key)
@@ -97,7 +100,10 @@ impl Reader<'_> {
                     };
                     TGT_27.rejected(
                         Kind::Type,
-                        format!("{}{at}: {message}: {text}", error_location(&self.option.name)),
+                        format!(
+                            "{}{at}: {message}: {text}",
+                            error_location(&self.option.name)
+                        ),
                     )
                 })?;
                 // TGT-05: up to 0.17 a bool is stored as the number that was read, including 2.

@@ -68,7 +68,8 @@ impl ConfigReader<'_> {
             let option = kind
                 .find(&name)
                 .ok_or_else(|| unknown_option(self.targets.release, &kind, &name))?;
-            let value = self.convert_value_before_0_24(value, &option.option_type, &error_location(&name))?;
+            let value =
+                self.convert_value_before_0_24(value, &option.option_type, &error_location(&name))?;
             attrs.insert(name, value);
         }
         // TGT-60: this is an instruction to the reader, which must not be repeated when the target is read again.
@@ -237,7 +238,12 @@ impl ConfigReader<'_> {
     }
 
     /// Checks and converts a value as releases up to 0.23 do (TGT-04). `at` is the location of the value, for the message.
-    fn convert_value_before_0_24(&self, value: Value, wanted: &OptionType, at: &str) -> Result<Value, Violation> {
+    fn convert_value_before_0_24(
+        &self,
+        value: Value,
+        wanted: &OptionType,
+        at: &str,
+    ) -> Result<Value, Violation> {
         match (wanted, value) {
             (OptionType::Str, value @ Value::String(_))
             | (OptionType::Map, value @ Value::Object(_)) => Ok(value),
@@ -247,15 +253,16 @@ impl ConfigReader<'_> {
             }
             (OptionType::List(item), Value::Array(items)) => {
                 let items = items.into_iter().enumerate();
-                let fitted =
-                    items.map(|(index, value)| self.convert_value_before_0_24(value, item, &format!("{at}[{index}]")));
+                let fitted = items.map(|(index, value)| {
+                    self.convert_value_before_0_24(value, item, &format!("{at}[{index}]"))
+                });
                 fitted.collect::<Result<_, _>>().map(Value::Array)
             }
             (wanted, value) => self.fitted_number(&value, wanted, at),
         }
     }
 
-    /// Implements [`ConfigReader::fitted`] for numbers and bools, and for values of a wrong type.
+    /// Implements [`ConfigReader::convert_value_before_0_24`] for numbers and bools, and for values of a wrong type.
     fn fitted_number(
         &self,
         value: &Value,
@@ -309,7 +316,12 @@ impl ConfigReader<'_> {
     }
 
     /// Checks and converts a value as 0.24 and later do (TGT-04).
-    fn convert_value(&self, value: Value, name: &str, wanted: &OptionType) -> Result<Value, Violation> {
+    fn convert_value(
+        &self,
+        value: Value,
+        name: &str,
+        wanted: &OptionType,
+    ) -> Result<Value, Violation> {
         // TGT-45: upstream converts this list by hand, with its own messages.
         if *wanted == OptionType::List(Box::new(OptionType::Target)) {
             return self.devices(value);

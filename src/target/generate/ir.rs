@@ -203,7 +203,9 @@ impl IrGraph {
         let name = |key: &IrKey| match key {
             IrKey::Text(text) => text.clone(),
             IrKey::Node(node) => {
-                let name = self.node_text(*node).or_else(|| self.text(*node, "name_hint"));
+                let name = self
+                    .node_text(*node)
+                    .or_else(|| self.text(*node, "name_hint"));
                 name.unwrap_or_default().to_owned()
             }
         };

@@ -1,6 +1,6 @@
 //! Parameters that a library links into an executor, and inputs that are read-only.
 
-use super::{wrong_typed_pointer, touch};
+use super::{touch, wrong_typed_pointer};
 use std::sync::Arc;
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::graph::Graph;

@@ -61,7 +61,7 @@ pub(crate) fn play(
         return drain(own) || late;
     }
     let (first, second) = (stream.try_clone(), stream.try_clone());
-    let (first, second) = (first.expect("a twin"), second.expect("a twin"));
+    let (first, second) = (first.expect("a duplicate"), second.expect("a duplicate"));
     let heard = maker.heard.clone();
     let listener = thread::spawn(move || {
         heard.listen(first, release);
