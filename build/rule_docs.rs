@@ -79,7 +79,7 @@ fn constants(mut ids: Vec<&str>) -> String {
         .expect("strings grow");
         write!(all, "{name}, ").expect("strings grow");
     }
-    code.push_str("/// Every rule that this chapter enforces, in order.\n");
+    code.push_str("/// Every rule that this chapter enforces, by number.\n");
     writeln!(code, "pub const RULES: &[crate::rule::Rule] = &[{all}];").expect("strings grow");
     code
 }

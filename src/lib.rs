@@ -197,7 +197,6 @@ pub use rule::{Finding, Violation};
 #[cfg(feature = "runtime")]
 mod install;
 #[cfg(feature = "runtime")]
-#[cfg_attr(not(feature = "rpc"), allow(dead_code))]
 mod lock;
 #[cfg(all(doctest, feature = "runtime"))]
 mod sound;

@@ -97,7 +97,7 @@ impl DiagnosedBytes<'_> {
         if self.spans.is_empty() {
             return Ok(());
         }
-        // No marks, because the message is printed above, and `around` points at the row.
+        // No marks, because the message is printed above, and `rows_around` points at the row.
         let dump = Hexdump {
             bytes: self.bytes,
             spans: self.spans,

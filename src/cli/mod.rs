@@ -27,6 +27,7 @@ mod closed_stdout;
 mod color;
 mod directory;
 #[cfg(feature = "cli")]
+// With `path`, the modules of the commands are files of this folder.
 #[path = "full.rs"]
 mod full;
 mod output;

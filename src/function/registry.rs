@@ -72,7 +72,7 @@ const TABLES: &str = "device_api.";
 /// Number of threads that have read an entry but not yet taken the reference to its function.
 static READERS: AtomicUsize = AtomicUsize::new(0);
 /// The only lock of writers. Readers do not take it (FUN-10).
-static LEDGER: Mutex<RegistryWriterState> = Mutex::new(RegistryWriterState {
+static WRITER_STATE: Mutex<RegistryWriterState> = Mutex::new(RegistryWriterState {
     listed: Vec::new(),
     retired: Vec::new(),
 });
@@ -214,12 +214,12 @@ impl Claim {
     }
 }
 
-/// Locks the ledger. It is consistent even after a panic of a writer, because no code of callers runs under the lock.
+/// Locks the writer's state. It is consistent even after a panic of a writer, because no code of callers runs under the lock.
 fn lock() -> MutexGuard<'static, RegistryWriterState> {
-    LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
+    WRITER_STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks the ledger after entering the functions of the chapters, for listing and removing names (FUN-12).
+/// Locks the writer's state after entering the functions of the chapters, for listing and removing names (FUN-12).
 fn lock_writer_state() -> MutexGuard<'static, RegistryWriterState> {
     crate::install();
     lock()
@@ -319,27 +319,27 @@ fn replaced(
     claim: Claim,
     details: Details,
 ) -> Result<Vec<ObjectRef>> {
-    let mut ledger = lock();
+    let mut state = lock();
     let (entry, place) = match find(name) {
-        Some(entry) => (entry, ledger.place(name)),
+        Some(entry) => (entry, state.place(name)),
         None => (add(name), None),
     };
     if let Some(place) = place {
         // FUN-11: a default yields to any registration, including a later default.
-        if claim != Claim::Override && !ledger.listed[place].default {
+        if claim != Claim::Override && !state.listed[place].default {
             return Err(already_registered(name));
         }
         // FUN-22: the new function replaces the old one in the entry, and holders of the old one keep it. Up to 0.6, calls through the
         // address from `Registry::Get` run the new body from then on.
         // FUN-12: an overridden name moves to the end.
-        ledger.listed.remove(place);
+        state.listed.remove(place);
     }
-    ledger.listed.push(ListedName {
+    state.listed.push(ListedName {
         entry,
         details,
         default: claim == Claim::Default,
     });
-    Ok(ledger.replace(entry, function.into_object().into_raw()))
+    Ok(state.replace(entry, function.into_object().into_raw()))
 }
 
 /// Adds an entry without a function, under the lock.
@@ -408,13 +408,13 @@ pub fn remove(name: &str) -> bool {
 
 /// Removes `name`, and returns the retired functions for the caller to drop.
 fn unregister(name: &[u8]) -> Option<Vec<ObjectRef>> {
-    let mut ledger = lock_writer_state();
-    let place = ledger.place(name)?;
+    let mut state = lock_writer_state();
+    let place = state.place(name)?;
     // A removed default leaves no trace: the next function under this name is not a default.
     // FUN-12, FUN-23: the entry stays in its bucket without a function, because a reader may be using it. Earlier results of lookups stay
     // valid.
-    let ListedName { entry, .. } = ledger.listed.remove(place);
-    Some(ledger.replace(entry, std::ptr::null_mut()))
+    let ListedName { entry, .. } = state.listed.remove(place);
+    Some(state.replace(entry, std::ptr::null_mut()))
 }
 
 /// Returns all names, in the order of their last registration (FUN-12). Invalid UTF-8 is replaced by a text that says so.
@@ -430,9 +430,9 @@ pub fn names() -> Vec<&'static str> {
 
 /// Returns documentation and metadata of `name`; `None` if it is not registered.
 pub fn details(name: &str) -> Option<Details> {
-    let ledger = lock_writer_state();
-    let place = ledger.place(name.as_bytes())?;
-    Some(ledger.listed[place].details.clone())
+    let state = lock_writer_state();
+    let place = state.place(name.as_bytes())?;
+    Some(state.listed[place].details.clone())
 }
 
 /// Like [`lookup`], but returns an error that names the missing function (FUN-10).

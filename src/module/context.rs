@@ -63,7 +63,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols, convention: Convention) -> Vec<S
     let mut filled = Vec::new();
     let mut fill = |name: &str, slot: NonNull<c_void>, function: Pointer| {
         if is_writable_slot(symbols, slot) {
-            // SAFETY: `fits` checked that a pointer can be written there; a symbol of this name is a slot, by the contract of `load`.
+            // SAFETY: `is_writable_slot` checked that a pointer can be written there; a symbol of this name is a slot, by the contract of `load`.
             unsafe { slot.cast::<*mut c_void>().write_unaligned(function.0) };
             filled.push(name.to_owned());
         }
@@ -116,7 +116,7 @@ pub(super) fn set(
     let value = module.map_or(std::ptr::null_mut(), Module::context);
     // Locked before the write: of two loads of one file, the last entry in the list must be the module in the symbol.
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: `fits` checked that a pointer can be written there; a symbol of this name is a context, by the contract of `load`.
+    // SAFETY: `is_writable_slot` checked that a pointer can be written there; a symbol of this name is a context, by the contract of `load`.
     unsafe { slot.cast::<*mut c_void>().write_unaligned(value) };
     // MOD-06: up to 0.21 a tree without `_lib` writes null, which needs no removal.
     if value.is_null() {

@@ -13,7 +13,7 @@ pub(crate) struct KeyedLock<K> {
 }
 
 impl<K: PartialEq + Clone> KeyedLock<K> {
-    /// Creates turns for which no code runs.
+    /// Creates a lock for which no code runs.
     pub(crate) const fn new() -> KeyedLock<K> {
         KeyedLock {
             running: Mutex::new(Vec::new()),
@@ -38,7 +38,7 @@ impl<K: PartialEq + Clone> KeyedLock<K> {
         }
         running.push((key.clone(), own));
         Some(KeyTurn {
-            turns: self,
+            lock: self,
             key: key.clone(),
         })
     }
@@ -50,14 +50,14 @@ impl<K: PartialEq + Clone> KeyedLock<K> {
 
 /// The turn of a key. It is released on drop, also after a panic, so that the next thread does not wait without end.
 pub(crate) struct KeyTurn<'t, K: PartialEq + Clone> {
-    turns: &'t KeyedLock<K>,
+    lock: &'t KeyedLock<K>,
     key: K,
 }
 
 impl<K: PartialEq + Clone> Drop for KeyTurn<'_, K> {
     fn drop(&mut self) {
-        self.turns.running().retain(|(key, _)| *key != self.key);
+        self.lock.running().retain(|(key, _)| *key != self.key);
         // Wakes all threads: a single one might wait for another key, and the right one would sleep on.
-        self.turns.done.notify_all();
+        self.lock.done.notify_all();
     }
 }

@@ -407,9 +407,9 @@ pub fn system_library(prefix: &str) -> Result<Module, Error> {
     use crate::value::SmallMap;
     use std::sync::{Mutex, PoisonError};
     static KNOWN: Mutex<SmallMap<String, Module>> = Mutex::new(SmallMap::new());
-    static TURNS: KeyedLock<String> = KeyedLock::new();
+    static RUNNING: KeyedLock<String> = KeyedLock::new();
     // No lock is held while modules are loaded, because a loader may request a system library.
-    let Some(_turn) = TURNS.take(&prefix.to_owned()) else {
+    let Some(_turn) = RUNNING.take(&prefix.to_owned()) else {
         let text = format!("a loader of the system library `{prefix}` looks that library up");
         return Err(MOD_17.rejected(Kind::Cycle, text).into());
     };

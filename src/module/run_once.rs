@@ -22,7 +22,7 @@ pub unsafe fn run(
     }
     // MOD-22: upstream sets the handle before the call, so that an initializer that calls itself again finds it set. Here it gets 0 as
     // well.
-    let Some(_turn) = TURNS.take(&handle.as_ptr().addr()) else {
+    let Some(_turn) = RUNNING.take(&handle.as_ptr().addr()) else {
         return 0;
     };
     // Checked again after taking the turn: another thread may have run it while this one waited.
@@ -41,4 +41,4 @@ pub unsafe fn run(
 }
 
 /// Turns by handle: an initializer may call code that has its own initializer.
-static TURNS: KeyedLock<usize> = KeyedLock::new();
+static RUNNING: KeyedLock<usize> = KeyedLock::new();

@@ -25,7 +25,7 @@ pub fn evidence(id: &str) -> Option<&'static Evidence> {
     book().evidence.get(id)
 }
 
-/// Returns the places in code that name the rule with this id: files below `src/` with lines, without rule tables. If no code names it,
+/// Returns the places in code that name the rule with this id: files below `src/` with lines, without imports. If no code names it,
 /// as for a behaviour, returns the comments that do.
 pub fn code_locations(id: &str) -> &'static [&'static str] {
     // Sorted by id, because `build.rs` collects the table in a `BTreeMap`.

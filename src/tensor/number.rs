@@ -48,6 +48,9 @@ macro_rules! scalars {
             }
         }
 
+        // `Tensor::from_slice` copies the bytes of elements into memory of this data type.
+        const _: () = assert!(size_of::<$type>() * 8 == $bits);
+
         impl Scalar for $type {
             const DTYPE: Dtype = Dtype::scalar($code, $bits);
         }

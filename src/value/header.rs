@@ -83,7 +83,8 @@ impl Header {
     }
 }
 
-/// The header of an object that only [`Ref::new`] creates. A default or a clone is a placeholder, because the value is not an object yet.
+/// The header of an object that this crate creates only with [`Ref::new`]. A default or a clone is a placeholder, because the value is
+/// not an object yet.
 #[repr(transparent)]
 pub(crate) struct HeaderSlot(Header);
 

@@ -39,7 +39,7 @@ pub(super) fn summary(text: &[u8], room: &MemoryBudget) -> Option<Value> {
         *count = count.saturating_add(1);
     }
     let mut counts = Map::new();
-    // The list is dropped. It is built so that `Room` limits the members of the object.
+    // The list is dropped. It is built so that `MemoryBudget` limits the members of the object.
     room.list(functions, |(name, count)| {
         counts.insert(name.to_owned(), count.into());
         json!(name)

@@ -23,14 +23,14 @@ pub(super) struct MemoryBudget {
     pub(super) code: bool,
     /// The releases that may have written the described content. They determine how types are named.
     pub(super) era: Cell<Releases>,
-    /// Bytes that are left, as [`weight`] counts them. A cell, because nested closures share the room.
+    /// Bytes that are left, as [`weight`] counts them. A cell, because nested closures share the budget.
     left: Cell<u64>,
     /// The number of entries that did not fit.
     left_out: Cell<u64>,
 }
 
 impl MemoryBudget {
-    /// Creates the room for a file of `length` bytes.
+    /// Creates the budget for a file of `length` bytes.
     pub(super) fn for_file(length: usize, options: InspectOptions) -> MemoryBudget {
         // All copies are in memory at the same time and share the limit.
         let room = (length as u64).saturating_mul(TIMES).saturating_add(FREE);

@@ -149,7 +149,7 @@ fn verdict(graph: &Value, broken: &Violation) -> Verdict {
     }
 }
 
-/// Returns whether every node number is less than the number of nodes.
+/// Returns the verdict on node numbers: unseen if each is less than the number of nodes, otherwise memory.
 fn judge_node_numbers<'v>(nodes: u64, mut numbers: impl Iterator<Item = &'v Value>) -> Verdict {
     if numbers.all(|number| number.as_u64().is_some_and(|number| number < nodes)) {
         Verdict::Unseen

@@ -391,14 +391,14 @@ fn within_a_message(mut summary: TrackerSummary) -> TrackerSummary {
     let mut room = LONGEST_SUMMARY;
     // Counts, member names and punctuation together are shorter than these constants.
     let queues = summary.queues.iter();
-    let queues = take_fitting_prefix(queues.map(|count| 80 + escaped(&count.key)), &mut room);
+    let queues = count_fitting(queues.map(|count| 80 + escaped(&count.key)), &mut room);
     summary.queues.truncate(queues);
     room += LONGEST_SUMMARY;
     let servers = summary.servers.iter().map(|peer| {
         let host = peer.address.as_ref().and_then(|(host, _)| host.as_deref());
         50 + escaped(&peer.key) + host.map_or(0, escaped)
     });
-    let servers = take_fitting_prefix(servers, &mut room);
+    let servers = count_fitting(servers, &mut room);
     summary.servers.truncate(servers);
     summary
 }
@@ -407,7 +407,7 @@ fn within_a_message(mut summary: TrackerSummary) -> TrackerSummary {
 const LONGEST_SUMMARY: usize = (1 << 19) - 100;
 
 /// Returns how many of these lengths, from the first on, fit into `room` together, and subtracts them from it.
-fn take_fitting_prefix(lengths: impl Iterator<Item = usize>, room: &mut usize) -> usize {
+fn count_fitting(lengths: impl Iterator<Item = usize>, room: &mut usize) -> usize {
     let fits = lengths.map_while(|length| {
         *room = room.checked_sub(length)?;
         Some(())

@@ -258,12 +258,12 @@ impl ConfigReader<'_> {
                 });
                 fitted.collect::<Result<_, _>>().map(Value::Array)
             }
-            (wanted, value) => self.fitted_number(&value, wanted, at),
+            (wanted, value) => self.convert_number_before_0_24(&value, wanted, at),
         }
     }
 
     /// Implements [`ConfigReader::convert_value_before_0_24`] for numbers and bools, and for values of a wrong type.
-    fn fitted_number(
+    fn convert_number_before_0_24(
         &self,
         value: &Value,
         wanted: &OptionType,

@@ -15,7 +15,7 @@ use serde_json::Value;
 /// use tvmspec::target::{Targets, local_machine};
 ///
 /// let release = Release::of(27);
-/// let targets = Targets::on(release, local_machine(release));
+/// let targets = Targets::for_machine(release, local_machine(release));
 /// println!("{}", targets.read(r#"{"kind": "vulkan", "from_device": 0}"#).map_or_else(|why| why.to_string(), |target| target.kind));
 /// ```
 pub fn local_machine(release: Release) -> HostMachine {

@@ -146,7 +146,7 @@ pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Resul
         .collect()
 }
 
-/// Copies `elements` into the whole of `tensor`, which `lasting` allocated for their type and shape.
+/// Copies `elements` into the whole of `tensor`, which `allocate_unpooled` allocated for their type and shape.
 fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Error> {
     let tensor = cast::<Tensor>(tensor.view())?;
     let bytes = elements.bytes();
@@ -170,6 +170,6 @@ fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Error> {
         ..to
     };
     // SAFETY: `from` describes `bytes`, whose length matches this shape and type, as was just compared or set. `to` is a tensor of
-    // `lasting` for the same elements, with room for whole bytes of each, alive in `tensor`.
+    // `allocate_unpooled` for the same elements, with room for whole bytes of each, alive in `tensor`.
     unsafe { copy(&from, &to) }
 }

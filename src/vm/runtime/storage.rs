@@ -79,7 +79,7 @@ impl VmStorage {
         shape: &[i64],
         dtype: Dtype,
     ) -> Result<Any, Error> {
-        // VM-33, with the sizes of the newest release. Storage has room for whole bytes of each element (`room`).
+        // VM-33, with the sizes of the newest release. Storage has room for whole bytes of each element (`largest_size`).
         let needed = byte_size(shape, dtype, Release::LAST);
         let start = usize::try_from(offset).ok();
         let end = start

@@ -41,8 +41,8 @@ impl Tensor {
         }
         let tensor = Tensor::empty(shape, T::DTYPE)?;
         let (from, to) = (elements.as_ptr().cast::<u8>(), tensor.dl().data.cast());
-        // SAFETY: that many bytes of elements, all initialised, because no `Scalar` has padding; `empty` allocated whole bytes for as many elements, and
-        // nothing else has seen the tensor.
+        // SAFETY: that many bytes of elements, all initialised, because no `Scalar` has padding; `empty` allocated whole bytes for as
+        // many elements, and nothing else has seen the tensor.
         unsafe { std::ptr::copy_nonoverlapping(from, to, size_of_val(elements)) };
         Ok(tensor)
     }

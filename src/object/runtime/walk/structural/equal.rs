@@ -1,8 +1,9 @@
 //! Structural equality: compares two values in parallel and binds the variables of one to those of the other.
 
 use super::result_cache::SharedWork;
-use super::{described_type, lock, root_region, run_in_hook_region, structural_kind, tensor_bytes};
+use super::{described_type, root_region, run_in_hook_region, structural_kind, tensor_bytes};
 use crate::function::{Error, ErrorKind, Function, Result};
+use crate::lock::lock;
 use crate::object::reflect::builtin::{AccessKind, AccessPath, extend, root};
 use crate::object::reflect::column;
 use crate::object::reflect::field_access::fields_of_both;

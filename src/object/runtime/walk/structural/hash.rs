@@ -1,8 +1,9 @@
 //! Structural hash: equal values have equal hashes, independent of the names of bound variables.
 
 use super::result_cache::SharedWork;
-use super::{described_type, lock, root_region, run_in_hook_region, structural_kind, tensor_bytes};
+use super::{described_type, root_region, run_in_hook_region, structural_kind, tensor_bytes};
 use crate::function::{Error, Function, Result};
+use crate::lock::lock;
 use crate::object::hash::{combine, hash_bytes};
 use crate::object::reflect::column;
 use crate::object::reflect::field_access::fields_of;

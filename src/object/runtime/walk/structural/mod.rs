@@ -16,7 +16,6 @@ use super::region::Region;
 use crate::function::{Error, ErrorKind, Result};
 use crate::object::Tensor;
 use crate::value::types::{self, TypeInfo};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Returns the structural kind of a type, 1 to 5.
 fn structural_kind(info: &TypeInfo) -> Result<i32> {
@@ -63,11 +62,6 @@ fn run_in_hook_region<T>(
         Region::NONE => body(),
         wanted => region.run_in_region(wanted, body),
     }
-}
-
-/// Locks `mutex`, ignoring poison, because its content changes only by single insertions.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the description of a type in this process.

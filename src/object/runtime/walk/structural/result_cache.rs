@@ -1,7 +1,7 @@
 //! Results of walks over containers that occur several times (OBJ-14).
 
-use super::lock;
 use crate::function::Result;
+use crate::lock::lock;
 use crate::value::header::ObjectRef;
 use std::collections::HashMap;
 use std::sync::Mutex;
