@@ -18,9 +18,9 @@ type Reading = Result<Target, Violation>;
 ///
 /// ```
 /// use tvmspec::release::Release;
-/// use tvmspec::target::account;
+/// use tvmspec::target::readings_by_release;
 ///
-/// let account = account("llvm -mcpu=skylake");
+/// let account = readings_by_release("llvm -mcpu=skylake");
 /// // TGT-30: the command line ended with 0.23.
 /// let (releases, reading) = account.rows().last().expect("a release");
 /// assert_eq!(releases.since, Release::of(24));
