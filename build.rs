@@ -1,4 +1,5 @@
-//! Defines and documents every rule's constant, and puts the specification inside the library; with feature `embed` also the cases and goldens.
+//! Defines and documents every rule's constant, and puts the specification inside the library; with feature `embed` also the cases and
+//! goldens.
 //!
 //! The constants are in `$OUT_DIR/rules`, where `chapter_rules!` includes them. The rest is for feature `suite` only: tables of
 //! `include_str!` and `include_bytes!`, sorted by name, in `$OUT_DIR/embedded.rs`.

@@ -1,5 +1,5 @@
-//! The constants of the rules and their documentation, and that of the module with the constants of a chapter: the text of the rule, and the
-//! tables, productions and operations of the chapter, with links that rustdoc understands.
+//! The constants of the rules and their documentation, and that of the module with the constants of a chapter: the text of the rule, and
+//! the tables, productions and operations of the chapter, with links that rustdoc understands.
 //!
 //! The prose of `spec/` is Markdown for a reader of files. In rustdoc, a link to a file leads nowhere, an indented block is a doctest,
 //! and a bracket is a link to an item. Therefore links to chapters become links to modules, and ids of rules links to constants.
@@ -251,12 +251,8 @@ impl Links<'_> {
 
     /// Appends a link to a chapter, to another page, or to a place in either.
     fn target(&self, text: &str, target: &str, out: &mut String) {
-        let (file, place) = target.split_once('#').unwrap_or((target, ""));
-        let place = if place.is_empty() {
-            place.to_owned()
-        } else {
-            format!("#{place}")
-        };
+        // The place begins with `#`; without one it is empty.
+        let (file, place) = target.split_at(target.find('#').unwrap_or(target.len()));
         let is_chapter = |page: &str| self.ids.values().any(|known| *known == page);
         let page = if file.is_empty() {
             Some(self.chapter)

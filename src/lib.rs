@@ -33,8 +33,8 @@
 //!   both eras are in `capi`.
 //! * You **wrote a runtime, a loader or a device**: test it with the suite, from the command line (`tvmspec check`) or from your own
 //!   tests (feature `suite`, module `conformance`).
-//! * You look for **the text of a rule**: it is the documentation of its constant, such as [`blob::rules::BLOB_07`]. Search for the id. Pages beside
-//!   the chapters are in [`specification`].
+//! * You look for **the text of a rule**: it is the documentation of its constant, such as [`blob::rules::BLOB_07`]. Search for the id.
+//!   Pages beside the chapters are in [`specification`].
 //!
 //! # Features
 //!

@@ -31,7 +31,7 @@ mod sealed {
 
 /// Implements [`Scalar`] for integers and floats, with the code of their element type.
 macro_rules! scalars {
-    ($($type:ty: $code:expr, $bits:literal;)*) => {$(
+    ($($type:ty: $code:expr;)*) => {$(
         impl sealed::ElementBytes for $type {
             fn from_stored(bytes: &[u8]) -> Option<$type> {
                 Some(<$type>::from_le_bytes(bytes.try_into().ok()?))
@@ -48,32 +48,31 @@ macro_rules! scalars {
             }
         }
 
-        // `Tensor::from_slice` copies the bytes of elements into memory of this data type.
-        const _: () = assert!(size_of::<$type>() * 8 == $bits);
-
         impl Scalar for $type {
-            const DTYPE: Dtype = Dtype::scalar($code, $bits);
+            // The width of the type, because `Tensor::from_slice` copies the bytes of elements into memory of this data type.
+            #[expect(clippy::cast_possible_truncation, reason = "at most 64 bits")]
+            const DTYPE: Dtype = Dtype::scalar($code, (size_of::<$type>() * 8) as u8);
         }
     )*};
 }
 
 scalars! {
-    i8: Dtype::INT, 8;
-    i16: Dtype::INT, 16;
-    i32: Dtype::INT, 32;
-    i64: Dtype::INT, 64;
-    u8: Dtype::UINT, 8;
-    u16: Dtype::UINT, 16;
-    u32: Dtype::UINT, 32;
-    u64: Dtype::UINT, 64;
-    f32: Dtype::FLOAT, 32;
-    f64: Dtype::FLOAT, 64;
+    i8: Dtype::INT;
+    i16: Dtype::INT;
+    i32: Dtype::INT;
+    i64: Dtype::INT;
+    u8: Dtype::UINT;
+    u16: Dtype::UINT;
+    u32: Dtype::UINT;
+    u64: Dtype::UINT;
+    f32: Dtype::FLOAT;
+    f64: Dtype::FLOAT;
 }
 
 #[cfg(feature = "runtime")]
 scalars! {
-    half::f16: Dtype::FLOAT, 16;
-    half::bf16: Dtype::BFLOAT, 16;
+    half::f16: Dtype::FLOAT;
+    half::bf16: Dtype::BFLOAT;
 }
 
 impl sealed::ElementBytes for bool {
