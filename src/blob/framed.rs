@@ -53,7 +53,7 @@ fn read_module<'a>(
     // BLOB-11: `_lib` has neither a length nor a payload.
     if kind == LIBRARY {
         return blob
-            .push(LibraryModule::Host, start)
+            .push_host(start)
             .map_err(|broken| broken.in_field("kind"));
     }
     let is_opaque = match *known {
@@ -68,7 +68,7 @@ fn read_module<'a>(
     if is_opaque {
         let bytes = body.run("payload", payload::PAY_01)?;
         let offset = body.offset().saturating_sub(bytes.len() as u64);
-        push(blob, kind, bytes, offset, start, findings)?;
+        push(blob, kind, bytes, offset, findings)?;
         return match foreign {
             Some(foreign) => foreign.note(kind, bytes, offset, findings),
             None => Ok(()),
@@ -76,7 +76,7 @@ fn read_module<'a>(
     }
     let mut window = body.window("payload")?;
     let (bytes, offset) = (window.rest(), window.offset());
-    push(blob, kind, bytes, offset, start, findings)?;
+    push(blob, kind, bytes, offset, findings)?;
     // The finding for an empty payload exists already, and no grammar allows an empty payload.
     if bytes.is_empty() {
         return Ok(());
@@ -84,24 +84,27 @@ fn read_module<'a>(
     payload::read(kind, blob.layout, &mut window, findings).map(drop)
 }
 
-/// Adds the module whose kind is at offset `start` and whose payload is at `offset`.
+/// Adds the module whose payload is at `offset`.
+#[inline]
 fn push<'a>(
     blob: &mut Blob<'a>,
     kind: &'a str,
     bytes: &'a [u8],
     offset: u64,
-    start: u64,
     findings: &mut Findings,
 ) -> Result<(), Violation> {
     // BLOB-15: the reader of 0.27 treats a string of length 0 as the end of the file.
     findings.expect(BLOB_15, Kind::Truncated, !bytes.is_empty(), offset.saturating_sub(8), || {
         format!("the payload of `{kind}` is empty: released readers take that for the end of the file")
     })?;
-    let module = StoredModule {
+    // Built in its place: a module that is passed on by value is copied twice.
+    blob.modules.push(LibraryModule::Stored(StoredModule {
+        kind: kind.into(),
+        payload: bytes.into(),
+        layout: blob.layout,
         offset,
-        ..StoredModule::new(kind, bytes, blob.layout)
-    };
-    blob.push(module.into(), start)
+    }));
+    Ok(())
 }
 
 /// Writes the body: the inverse of [`read`].

@@ -267,16 +267,15 @@ impl<'a> Blob<'a> {
         })
     }
 
-    /// Adds a module that starts at `offset`. Returns BLOB-12 for a second `_lib`.
-    fn push(&mut self, module: LibraryModule<'a>, offset: u64) -> Result<(), Violation> {
-        let again =
-            // BLOB-12: 0.8 to 0.21 reject it. From 0.22 on, the host code finds its imports only through the last one. 0.7 writes one
-            // for each host module (TREE-26), which is rejected here too.
-            module.is_host() && self.modules.iter().any(LibraryModule::is_host);
+    /// Adds the host library, whose kind is at `offset`. Returns BLOB-12 for a second one.
+    fn push_host(&mut self, offset: u64) -> Result<(), Violation> {
+        // BLOB-12: 0.8 to 0.21 reject it. From 0.22 on, the host code finds its imports only through the last one. 0.7 writes one for each
+        // host module (TREE-26), which is rejected here too.
+        let again = self.modules.iter().any(LibraryModule::is_host);
         BLOB_12.require_as(Kind::Duplicate, !again, offset, || {
             "a second `_lib`: the host library can occur in the tree once".into()
         })?;
-        self.modules.push(module);
+        self.modules.push(LibraryModule::Host);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 use super::unknown_kinds::{ForeignReading, mark_unknown_kind, tree_at_end};
 use super::{
     BLOB_03, BLOB_04, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
-    IMPORT_TREE, LIBRARY, LibraryModule, StoredModule, check_kind,
+    IMPORT_TREE, LIBRARY, StoredModule, check_kind,
 };
 use crate::import_tree::ImportTree;
 use crate::payload;
@@ -100,7 +100,7 @@ pub(super) fn read_entry<'a>(
         return Ok(true);
     }
     if kind == LIBRARY {
-        blob.push(LibraryModule::Host, start)
+        blob.push_host(start)
             .map_err(|broken| broken.in_field("key"))?;
         return Ok(false);
     }
@@ -124,7 +124,7 @@ pub(super) fn read_entry<'a>(
         offset,
         ..StoredModule::new(kind, bytes, blob.layout)
     };
-    blob.push(module.into(), start)?;
+    blob.modules.push(module.into());
     Ok(false)
 }
 

@@ -242,18 +242,14 @@ impl<'a> AnyView<'a> {
     /// out of its slot, and the value of an extension is cloned by its type (VAL-22). Other values are copied, or get a new reference.
     #[inline]
     pub fn to_any(self) -> Any {
+        let (mut head, mut payload) = self.0.words();
         if self.0.type_index >= index::OBJECT_BEGIN {
             // SAFETY: the object is alive for the view's life.
             unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
-            return Any(self.0);
+        } else if !(index::NONE..index::RAW_STR).contains(&self.0.type_index) {
+            (head, payload) = self.owned_words();
         }
-        // Most tags are below those that VAL-09 converts, so they skip the call. Tags of extensions are below zero.
-        if (index::NONE..index::RAW_STR).contains(&self.0.type_index) {
-            Any(self.0)
-        } else {
-            let (head, payload) = self.owned_words();
-            Any(RawAny::of_words(head, payload))
-        }
+        Any(RawAny::of_words(head, payload))
     }
 
     /// Creates an owned copy in two registers. If the result were in memory, the compiler would also pass the other copies of

@@ -77,17 +77,19 @@ impl RawAny {
     /// Creates a cell from the result of [`RawAny::words`].
     #[inline]
     pub(crate) const fn of_words(head: u64, payload: *mut c_void) -> RawAny {
-        RawAny {
-            type_index: head as u32 as i32,
-            aux: (head >> 32) as u32,
-            payload: AnyPayload { ptr: payload },
-        }
+        let mut cell = RawAny::of(index::NONE, AnyPayload { ptr: payload });
+        // SAFETY: the first eight bytes of a cell are aligned as a word, and any bytes are a tag and an auxiliary word.
+        unsafe { (&raw mut cell).cast::<u64>().write(head) };
+        cell
     }
 
-    /// Returns the tag with the auxiliary word in its upper half, and the payload, which keeps its provenance as a pointer.
+    /// Returns the first eight bytes as they are in memory, and the payload, which keeps its provenance as a pointer.
+    ///
+    /// If the two halves of the first word were read apart, the compiler would join them again wherever a cell is copied.
     #[inline]
     pub(crate) const fn words(self) -> (u64, *mut c_void) {
-        let head = self.type_index as u32 as u64 | (self.aux as u64) << 32;
+        // SAFETY: the first eight bytes of a cell are aligned as a word, and initialized.
+        let head = unsafe { (&raw const self).cast::<u64>().read() };
         (head, self.ptr())
     }
 

@@ -6,6 +6,7 @@ use crate::function::Result;
 use crate::value::header::{Header, Ref};
 use crate::value::heap::allocate;
 use crate::value::{Any, AnyView, index};
+use std::mem::MaybeUninit;
 
 /// An immutable sequence. A change creates a new sequence if the old one has another holder.
 #[derive(Clone)]
@@ -60,9 +61,11 @@ impl Array {
         let seq = array.0.as_ptr().cast::<SeqObj>();
         // SAFETY: a live, fresh array: nothing else has seen it.
         let data = unsafe { (*seq).body.data };
-        for (at, item) in items.iter().enumerate() {
-            // SAFETY: `with_room` made room for all of `items`.
-            unsafe { data.wrapping_add(at).write(item.to_any()) };
+        // SAFETY: `with_room` made room for all of `items`.
+        let cells =
+            unsafe { std::slice::from_raw_parts_mut(data.cast::<MaybeUninit<Any>>(), items.len()) };
+        for (cell, item) in cells.iter_mut().zip(items) {
+            cell.write(item.to_any());
         }
         // Owning a view does not panic, so the size is updated only once.
         // SAFETY: a live, fresh array; that many cells are written.
