@@ -1,4 +1,4 @@
-"""Times the RPC client of the installed apache-tvm with a server, in seconds: `rpc.py PORT LIBRARY ROUNDS`, for benches/rpc.rs."""
+"""Times the RPC client of the installed apache-tvm with a server, in seconds: `rpc.py PORT LIBRARY ROUNDS SIZES`, for benches/rpc.rs."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import numpy
 import tvm
 from tvm import rpc
 
-port, library, rounds = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+port, library, rounds, sizes = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
 
 def fastest(runs, body):
@@ -59,7 +59,7 @@ remote.upload(library)
 nothing = remote.load_module(os.path.basename(library)).get_function("nothing")
 tensors = [tvm.runtime.tensor(numpy.zeros(16, "float32"), device) for _ in range(3)]
 print("tensors", fastest(rounds, calls(nothing, *tensors)) / 1000, flush=True)
-for name, size in (("4K", 4 << 10), ("1M", 1 << 20), ("256M", 256 << 20)):
+for name, size in (("4K", 4 << 10), ("1M", 1 << 20), ("256M", 256 << 20))[:sizes]:
     here = numpy.ones(size, "uint8")
     there = tvm.runtime.empty((size,), "uint8", device)
     back = tvm.runtime.empty((size,), "uint8")

@@ -42,24 +42,24 @@ fn hold_every_must() {
                 continue;
             };
             let has_mutant = mutants.values().flatten().any(|one| one.rule == rule.id());
-            // Cases that name the rule come first, because they notice most rules. A rule with a mutant has no check, so other
-            // cases are skipped.
+            // Cases that name the rule come first, because they notice most rules. A rule that has a mutant, or only cases for others, has
+            // no check. The other cases are skipped for it.
             let names = |case: &Case| case.rules.iter().any(|id| id == rule.id());
             let (named, others): (Vec<&Case>, Vec<&Case>) =
                 later.iter().partition(|case| names(case));
-            let others = others.into_iter().filter(|_| !has_mutant);
-            let noticed = named.into_iter().chain(others).find_map(|case| {
-                let verdict = verdict_without(rule, case);
-                (verdict != Verdict::Pass).then(|| format!("{} of {}", verdict.name(), case.id))
-            });
-            let binds_others = || {
+            let binds_others = {
                 let mut named = suite.cases.iter().filter(|case| names(case)).peekable();
                 // If a rule binds only callers, the cases act as the caller, and compiled code judges them.
                 named.peek().is_some() && (text.who == [Party::Caller] || named.all(is_foreign))
             };
+            let others = others.into_iter().filter(|_| !has_mutant && !binds_others);
+            let noticed = named.into_iter().chain(others).find_map(|case| {
+                let verdict = verdict_without(rule, case);
+                (verdict != Verdict::Pass).then(|| format!("{} of {}", verdict.name(), case.id))
+            });
             let by = match &noticed {
                 Some(by) => by.as_str(),
-                None if binds_others() => {
+                None if binds_others => {
                     table.push_str(&format!("{:<10} cases for others\n", rule.id()));
                     continue;
                 }

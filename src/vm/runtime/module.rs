@@ -33,15 +33,15 @@ pub(crate) fn provide() {
     registry::provide("relax.ExecutableLoadFromFile", from_file);
 }
 
-/// Returns the loader of files; arguments: `(path[, format])`. Further arguments are ignored, because there is only one format.
-///
-/// The layout is that of 0.22 and later, independent of the release that wrote the file.
+/// Returns the loader of files. It takes the path. The layout is that of 0.22 and later, independent of the release that wrote the file.
 fn from_file(kind: &'static str) -> Function {
-    Function::from_packed(move |args| {
-        let path = String::try_from(args.first().copied().unwrap_or(AnyView::none()))?;
+    Function::from_typed(move |path: String| {
         let bytes = std::fs::read(&path)
             .map_err(|error| Error::new(ErrorKind::Runtime, format!("{path}: {error}")))?;
-        Ok(module_of(LoadedExecutable::from_bytes(bytes, Layout::V0_22)?, kind).into())
+        function::Result::Ok(module_of(
+            LoadedExecutable::from_bytes(bytes, Layout::V0_22)?,
+            kind,
+        ))
     })
 }
 
