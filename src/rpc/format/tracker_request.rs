@@ -163,14 +163,19 @@ impl<'v> TrackerElements<'v> {
     /// Returns element `index` as a port.
     pub(super) fn port(&self, index: usize) -> Result<u16, Violation> {
         let value = self.get(index, "port")?;
-        // RPC-55: the C++ server writes the port of its address as a text.
-        let port = match value {
-            Value::String(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
-                digits.parse().ok()
-            }
-            other => other.as_u64().and_then(|port| u16::try_from(port).ok()),
-        };
+        let port = value.as_u64().and_then(|port| u16::try_from(port).ok());
         port.ok_or_else(|| self.wrong_element("port", value))
+    }
+
+    /// Returns element `index` as the port of an address, which the C++ server writes as a text (RPC-55).
+    fn address_port(&self, index: usize) -> Result<u16, Violation> {
+        match self.get(index, "port")? {
+            Value::String(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
+                let port = digits.parse().ok();
+                port.ok_or_else(|| self.wrong_element("port", &Value::from(digits.as_str())))
+            }
+            _ => self.port(index),
+        }
     }
 
     fn wrong_element(&self, name: &str, value: &Value) -> Violation {
@@ -195,24 +200,27 @@ impl<'v> TrackerElements<'v> {
             1 => TrackerRequest::Ping,
             2 => TrackerRequest::Stop(parts.text(1, "stop key")?),
             3 => {
+                let key = parts.text(1, "key")?;
                 let place = parts.list(2, "port and match key")?;
                 // RPC-55: servers up to 0.7 state no host.
+                let (port, match_key) = (place.port(0)?, place.text(1, "match key")?);
                 let host = match parts.values.get(3) {
                     None | Some(Value::Null) => None,
                     Some(_) => Some(parts.text(3, "host")?),
                 };
                 TrackerRequest::Put(TrackerOffer {
-                    key: parts.text(1, "key")?,
-                    port: place.port(0)?,
-                    match_key: place.text(1, "match key")?,
+                    key,
+                    port,
+                    match_key,
                     host,
                 })
             }
             4 => {
+                let (key, user) = (parts.text(1, "key")?, parts.text(2, "user")?);
                 let priority = parts.get(3, "priority")?;
                 TrackerRequest::Request {
-                    key: parts.text(1, "key")?,
-                    user: parts.text(2, "user")?,
+                    key,
+                    user,
                     priority: priority
                         .as_i64()
                         .ok_or_else(|| parts.wrong_element("priority", priority))?,
@@ -236,9 +244,16 @@ impl<'v> TrackerElements<'v> {
         };
         let key = members.get("key").ok_or_else(|| {
             let message = "a peer has no key".to_owned();
-            self.rule.broken(Kind::Missing, self.start, message)
+            RPC_55.broken(Kind::Missing, self.start, message)
         })?;
-        let key = key.as_str().ok_or_else(|| self.wrong_element("key", key))?;
+        // A fault inside a peer breaks RPC-55, also if the peer stands in a summary (RPC-58).
+        let inside = TrackerElements {
+            rule: RPC_55,
+            ..*self
+        };
+        let key = key
+            .as_str()
+            .ok_or_else(|| inside.wrong_element("key", key))?;
         let address = match members.get("addr") {
             None => {
                 RPC_56.require_as(Kind::Missing, !has_address, self.start, || {
@@ -247,12 +262,12 @@ impl<'v> TrackerElements<'v> {
                 None
             }
             Some(address) => {
-                let address = TrackerElements::from_list(address, self.rule, self.start)?;
+                let address = TrackerElements::from_list(address, RPC_55, self.start)?;
                 let host = match address.get(0, "host")? {
                     Value::Null => None,
                     _ => Some(address.text(0, "host")?),
                 };
-                Some((host, address.port(1)?))
+                Some((host, address.address_port(1)?))
             }
         };
         let key = key.to_owned();
