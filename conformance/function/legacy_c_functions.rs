@@ -14,6 +14,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 
 c_functions! { LegacyFrame<'_>, CAnswer:
+    "TVMAPISetLastError": unsafe extern "C" fn(NameArgument) -> (),
     "TVMArrayAlloc": unsafe extern "C" fn(ExtentsArgument, c_int, c_int, c_int, c_int, c_int, c_int, EarlierPlace) -> LegacyCode,
     "TVMArrayCopyFromBytes": unsafe extern "C" fn(EarlierArgument, MemoryArgument, usize) -> LegacyCode,
     "TVMArrayCopyFromTo": unsafe extern "C" fn(EarlierArgument, EarlierArgument, EarlierArgument) -> LegacyCode,
@@ -33,6 +34,7 @@ c_functions! { LegacyFrame<'_>, CAnswer:
     "TVMDeviceCopyDataFromTo": unsafe extern "C" fn(EarlierArgument, EarlierArgument, EarlierArgument) -> LegacyCode,
     "TVMDeviceFreeDataSpace": unsafe extern "C" fn(Device, EarlierArgument) -> LegacyCode,
     "TVMFuncGetGlobal": unsafe extern "C" fn(NameArgument, EarlierPlace) -> LegacyCode,
+    "TVMGetLastBacktrace": unsafe extern "C" fn() -> EarlierResult,
     "TVMModFree": unsafe extern "C" fn(EarlierArgument) -> LegacyCode,
     "TVMModGetFunction": unsafe extern "C" fn(EarlierArgument, NameArgument, c_int, EarlierPlace) -> LegacyCode,
     "TVMModImport": unsafe extern "C" fn(EarlierArgument, EarlierArgument) -> LegacyCode,

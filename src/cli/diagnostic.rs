@@ -12,7 +12,7 @@
 use super::color::{BAD, ODD, StyledWrite};
 use super::hexdump::Hexdump;
 use super::output::escape_line;
-use super::table::{columns, wrap};
+use super::table::{columns, paragraph_lines};
 use std::fmt;
 use tvmspec::blob::is_unknown_kind;
 use tvmspec::examine::verify::field_at;
@@ -133,10 +133,10 @@ fn explain(out: &mut dyn StyledWrite, rule: Rule) -> fmt::Result {
     // The norm and the next paragraph. `tvmspec rule` shows the rest.
     for paragraph in text.text.split("\n\n").take(2) {
         // Tables and code are left to `tvmspec rule`.
-        if paragraph.starts_with(['|', ' ', '`']) {
+        if paragraph.starts_with('|') || paragraph.starts_with("```") {
             break;
         }
-        for line in wrap(&without_links(paragraph), 2) {
+        for line in paragraph_lines(&without_links(paragraph), 2) {
             writeln!(out, "  {line}")?;
         }
     }

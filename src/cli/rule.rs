@@ -1,6 +1,6 @@
 //! `tvmspec rule ID`: prints everything known about a rule: text, evidence, place in the code, cases, files, known failures.
 
-use super::table::wrap;
+use super::table::paragraph_lines;
 use super::{CliError, Exit, output};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,18 +165,8 @@ fn page(rule: &RuleText) -> String {
     let text = without_links(&rule.text);
     for paragraph in text.split("\n\n").filter(|text| !text.is_empty()) {
         page.push('\n');
-        // Tables, lists and code keep their lines.
-        let is_set = paragraph
-            .lines()
-            .any(|line| line.starts_with(['|', '*', '-', ' ', '`']));
-        if is_set {
-            paragraph.lines().for_each(|line| {
-                let _ = writeln!(page, "  {line}");
-            });
-        } else {
-            wrap(paragraph, 2).iter().for_each(|line| {
-                let _ = writeln!(page, "  {line}");
-            });
+        for line in paragraph_lines(paragraph, 2) {
+            let _ = writeln!(page, "  {line}");
         }
     }
     section(&mut page, "evidence", evidence(spec::evidence(&rule.id)));

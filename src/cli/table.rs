@@ -73,6 +73,19 @@ pub(crate) fn wrap(text: &str, indent: usize) -> Vec<String> {
     lines_of(text, width)
 }
 
+/// Breaks a paragraph of a rule into lines, like [`wrap`]. Tables, lists and code keep their lines.
+pub(crate) fn paragraph_lines(text: &str, indent: usize) -> Vec<String> {
+    let is_set = |line: &str| {
+        line.starts_with(['|', ' '])
+            || ["* ", "- ", "```"].iter().any(|mark| line.starts_with(mark))
+    };
+    if text.lines().any(is_set) {
+        text.lines().map(str::to_owned).collect()
+    } else {
+        wrap(text, indent)
+    }
+}
+
 /// Breaks `text` into lines of at most `width` characters. A longer word has its own line, so that names and paths can be copied whole.
 pub(crate) fn lines_of(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

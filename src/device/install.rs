@@ -115,7 +115,7 @@ unsafe fn stream_of_handle(device: Device, stream: i64) -> Stream {
     unsafe { Stream::from_handle(device, handle) }
 }
 
-/// Implements `runtime.GetDeviceAttr(type, id, number)`; since 0.21 type and id may also come as one device.
+/// Implements `runtime.GetDeviceAttr(type, id, number)`. One device may replace type and id, which releases do not accept (DEV-07).
 fn device_attr(args: &[AnyView<'_>]) -> function::Result {
     let int = |at: usize| args.get(at).and_then(|arg| i32::try_from(*arg).ok());
     let (device, number) = match (args.len(), int(0), int(1), int(2)) {

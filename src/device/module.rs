@@ -129,12 +129,12 @@ impl DeviceModule {
     ///
     /// # Errors
     ///
-    /// Returns DEV-59, missing, if the code has no variable of this name and 32 bits; DEV-59, unsupported, for a module of another kind
-    /// than `cuda`; the driver's error.
+    /// Returns DEV-59 if the code has no variable of this name and 32 bits, as in every module of another kind than `cuda`; the driver's
+    /// error.
     pub fn reset_barrier(&self) -> Result<()> {
         if !self.has_barrier() {
             let message = format!("no kernel of a `{}` module waits for all blocks", self.kind);
-            return reject(DEV_59, Kind::Unsupported, message);
+            return reject(DEV_59, Kind::Missing, message);
         }
         // DEV-59: on the stream of the launch that follows, so that the kernel finds the 0 (DEV-37).
         let (id, stream) = self.current();

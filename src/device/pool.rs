@@ -275,7 +275,8 @@ impl WorkspacePools {
 
 impl Drop for WorkspacePools {
     fn drop(&mut self) {
-        // The pools of other threads have a weak reference to the source, and free their blocks when those threads end.
+        // The pools of other threads have a weak reference to the source. They free their blocks when those threads end, if the source
+        // still exists then.
         let _ = POOLS.try_with(|pools| {
             if let Ok(mut pools) = pools.try_borrow_mut() {
                 pools.retain(|owned| !self.fill(owned));

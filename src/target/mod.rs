@@ -3,8 +3,8 @@
 //! | file | content | rules |
 //! |---|---|---|
 //! | `format/targets` | [`Targets`]: the kinds and tags of a release; reading of targets | TGT-09, TGT-20, TGT-30, TGT-40, TGT-70, TGT-71 |
-//! | `format/early` | the command line of 0.2 to 0.6 | TGT-10 .. TGT-14 |
-//! | `format/words` | the command line of 0.7 to 0.23 | TGT-21 .. TGT-29 |
+//! | `format/legacy_target` | the command line of 0.2 to 0.6 | TGT-10 .. TGT-14 |
+//! | `format/command_line` | the command line of 0.7 to 0.23 | TGT-21 .. TGT-29 |
 //! | `format/config` | objects: keys, hosts, types, defaults | TGT-01 .. TGT-08, TGT-41 .. TGT-45, TGT-58 |
 //! | `format/kind_parsers` | the parsers of kinds, which add and check options | TGT-50 .. TGT-57 |
 //! | `format/message` | the error messages of each release | |
@@ -12,7 +12,7 @@
 //! | `format/release_readings` | [`readings_by_release`]: the readings of a target by every release | |
 //! | `format/kind` | [`TargetKind`]: a kind and its options, and the set of kinds of a release | TGT-15 |
 //! | `format/kind_table` | the tables of all releases, which `golden/target/make.py` writes | TGT-15 |
-//! | `format/answers` | the answers of a device: options, and whole targets | TGT-58, TGT-59 |
+//! | `format/device_options` | the answers of a device: options, and whole targets | TGT-58, TGT-59 |
 //! | `generate` | [`Generators`]: the contract of code generators | TGT-80 .. TGT-88 |
 //! | `runtime/functions` | the functions in the registry for frontends | TGT-74 |
 //! | `runtime/machine` | the present machine, with the answers of its devices | TGT-50, TGT-52, TGT-58, TGT-59 |

@@ -5,17 +5,17 @@
 //! | `format/executable` | [`Executable`]: the decoded code of chapter payload, which keeps the rules of `checks` | |
 //! | `format/checks` | the rules that the machine relies on | VM-01 .. VM-05 |
 //! | `format/text` | disassembly and statistics, in this crate's own form | |
-//! | `runtime/loaded` | `LoadedExecutable`: an executable together with its bytes | |
+//! | `runtime/loaded_executable` | `LoadedExecutable`: an executable together with its bytes | |
 //! | `runtime/machine` | `VirtualMachine`: devices and functions, calls from outside | VM-14, VM-60, VM-61, VM-64 |
 //! | `runtime/link` | functions and constants, found before anything runs | VM-11 .. VM-13 |
 //! | `runtime/code`, `interpret`, `frame` | code decoded once; the four instructions; registers | VM-20 .. VM-25, VM-66 |
 //! | `runtime/observer` | `Observer`: sees every call | |
-//! | `runtime/calling` | the interface of the machine for closures and builtins | |
+//! | `runtime/machine_interface` | the interface of the machine for closures and builtins | |
 //! | `runtime/closure` | closures: a function of the executable and its last arguments | VM-28 |
 //! | `runtime/allocator`, `storage`, `copies` | the two allocators, storage, tensors in it | VM-30 .. VM-33 |
 //! | `runtime/builtin` | the functions `vm.builtin.*` | VM-29, VM-40 .. VM-58 |
 //! | `runtime/module`, `methods`, `stateful` | the module kinds and their functions under upstream's names | VM-30, VM-60 .. VM-66 |
-//! | `runtime/fault` | the instruction in which a call failed | |
+//! | `runtime/error` | the instruction in which a call failed | |
 //!
 //! A few lines run a model:
 //!

@@ -35,11 +35,11 @@ pub extern "C" fn TVMThrowLastError() {
     std::process::abort()
 }
 
-/// Returns the backtrace of the last failure. It is empty, because this crate keeps none for this interface (0.15 on).
+/// Returns null, because this crate keeps no backtrace for this interface (0.15 on).
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMGetLastBacktrace() -> *const c_char {
-    // Python splits it into frames for its own traceback (FUN-15). An empty text has none.
-    c"".as_ptr()
+    // Releases also return null for a failure that is a text. Python then adds no frames to its traceback.
+    std::ptr::null()
 }
 
 /// Stores an error object of the frontend on this thread (0.14 on). A Python callback does this before it returns -1. The object is counted

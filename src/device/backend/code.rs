@@ -51,7 +51,7 @@ pub(crate) trait KernelDriver: Driver {
     fn reset_barrier(_: &Self::Opened, _: &Self::Program, _: Stream) -> Result<()> {
         reject(
             DEV_59,
-            Kind::Unsupported,
+            Kind::Missing,
             "this driver has no barrier of all blocks",
         )
     }

@@ -193,6 +193,7 @@ fn no_other_module_has_a_barrier() {
     let error = module.reset_barrier().unwrap_err();
     let broken = error.violation().expect("a rule is broken");
     assert_eq!(broken.rule().id(), "DEV-59", "{error}");
+    assert_eq!(broken.kind().name(), "missing", "{error}");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/payload/files/addone-0.16.cl");
     // SAFETY: its kernel is never launched.
     let module = unsafe { tvmspec::module::load(file) }.unwrap();
