@@ -37,6 +37,11 @@ pub(crate) unsafe fn set_any_attr(
     value: Any,
 ) -> Result<(), Violation> {
     let mut writer = writer();
+    // VAL-15: checked before the column is created, because a registration that fails changes nothing.
+    if published(type_index).is_none() {
+        let message = format!("no type has index {type_index}, so that it cannot have `{name}`");
+        return Err(VAL_15.rejected(Kind::UnknownKind, message));
+    }
     let column = match writer.column(name.as_bytes()) {
         Some(column) => column,
         None => {
@@ -49,10 +54,6 @@ pub(crate) unsafe fn set_any_attr(
     // VAL-15: index 0 only creates the column.
     if type_index == index::NONE {
         return Ok(());
-    }
-    if published(type_index).is_none() {
-        let message = format!("no type has index {type_index}, so that it cannot have `{name}`");
-        return Err(VAL_15.rejected(Kind::UnknownKind, message));
     }
     // VAL-15: an attribute that is None counts as absent, and may be registered again.
     if column.value(type_index).is_some() {
