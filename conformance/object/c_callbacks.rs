@@ -42,7 +42,7 @@ pub(super) unsafe extern "C" fn allocate_none(
 ) -> c_int {
     // SAFETY: the context belongs to this function, and the texts are copied.
     unsafe { set_error(context, c"ValueError".as_ptr(), c"no memory".as_ptr()) };
-    -1
+    5
 }
 
 /// Shows the owner of an allocator: null for none, `"own"` for the allocator of this suite, `"another"` for any other one.

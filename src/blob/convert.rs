@@ -70,7 +70,9 @@ impl<'a> Blob<'a> {
         // BLOB-17: layout 0.2 could store each of these blobs only with a loss.
         let rejected = |message: &str| Err(BLOB_17.rejected(Kind::Unsupported, message));
         match self.modules.first() {
-            None => return rejected("layout 0.2 is not written for a library without imports"),
+            // BLOB-03: in layout 0.2, too, a count of 0 stands for a host library without imports.
+            None if self.tree.is_none() => return Ok(()),
+            None => return rejected("the import tree has rows, and the blob has no modules"),
             Some(root) if !root.is_host() => {
                 return rejected(
                     "the root is not the host library, and layout 0.2 has no other root",

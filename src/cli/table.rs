@@ -77,7 +77,9 @@ pub(crate) fn wrap(text: &str, indent: usize) -> Vec<String> {
 pub(crate) fn paragraph_lines(text: &str, indent: usize) -> Vec<String> {
     let is_set = |line: &str| {
         line.starts_with(['|', ' '])
-            || ["* ", "- ", "```"].iter().any(|mark| line.starts_with(mark))
+            || ["* ", "- ", "```"]
+                .iter()
+                .any(|mark| line.starts_with(mark))
     };
     if text.lines().any(is_set) {
         text.lines().map(str::to_owned).collect()

@@ -322,24 +322,13 @@ fn check_descent(
     groups: &[Vec<usize>],
     rows: &[Vec<usize>],
 ) -> Result<(), Violation> {
-    let backward = rows.iter().enumerate().find_map(|(parent, row)| {
-        // TREE-25: releases compare only the smallest child, which is the first of an ascending row.
-        let child = row.first().copied().filter(|child| *child <= parent)?;
-        Some((parent, child))
-    });
-    let Some((parent, child)) = backward else {
+    let Some((parent, child)) = backward_import(graph, groups, rows) else {
         return Ok(());
     };
-    let kind_of = |place: usize| graph.name_of(groups.get(place).map_or(&[], Vec::as_slice));
-    let (parent, child) = (kind_of(parent), kind_of(child));
     // Releases report a cycle in both cases. A graph without a cycle can be stored if the imports are reordered (TREE-27), so its message
     // differs.
     if parents_first(rows).is_none() {
-        return TREE_24.demand(Kind::Cycle, false, || {
-            format!(
-                "the host modules cannot be merged: parent {parent} and child {child} would import each other"
-            )
-        });
+        return TREE_24.demand(Kind::Cycle, false, || cycle_message(&parent, &child));
     }
     TREE_25.demand(Kind::Cycle, false, || {
         format!(
@@ -348,13 +337,36 @@ fn check_descent(
     })
 }
 
+/// Returns the names of the first group with a child that does not come after it, and of its smallest child.
+fn backward_import(
+    graph: &ModuleGraph,
+    groups: &[Vec<usize>],
+    rows: &[Vec<usize>],
+) -> Option<(String, String)> {
+    let (parent, child) = rows.iter().enumerate().find_map(|(parent, row)| {
+        // TREE-25: releases compare only the smallest child, which is the first of an ascending row.
+        let child = row.first().copied().filter(|child| *child <= parent)?;
+        Some((parent, child))
+    })?;
+    let name = |place: usize| graph.name_of(groups.get(place).map_or(&[], Vec::as_slice));
+    Some((name(parent), name(child)))
+}
+
+/// Returns the message for groups that import each other (TREE-24).
+fn cycle_message(parent: &str, child: &str) -> String {
+    format!(
+        "the host modules cannot be merged: parent {parent} and child {child} would import each other"
+    )
+}
+
 /// Orders the groups of 0.8 so that every parent comes before its children (TREE-27).
 fn topological(graph: &ModuleGraph) -> Result<Order, Violation> {
     let groups = merged_groups(graph);
     let children = rows(graph, &groups);
     let Some(order) = parents_first(&children) else {
-        let message = "the host modules cannot be merged: two groups would import each other";
-        return Err(TREE_24.rejected(Kind::Cycle, message));
+        // A cycle has an import of a smaller number, so that there is always such a pair.
+        let (parent, child) = backward_import(graph, &groups, &children).unwrap_or_default();
+        return Err(TREE_24.rejected(Kind::Cycle, cycle_message(&parent, &child)));
     };
     let mut groups = groups;
     let ordered = order

@@ -3,7 +3,7 @@
 //! | field | bytes | rule |
 //! |---|---|---|
 //! | key | string: the name under which the function is looked up | PAY-02 |
-//! | name | string: empty up to 0.23, the key from 0.24 | PAY-02, PAY-07 |
+//! | name | string: empty up to 0.23 (but for webgpu the key from 0.16), the key from 0.24 | PAY-02, PAY-07 |
 //! | arg_types | vector of dtypes, 4 bytes each | PAY-02 |
 //! | launch_param_tags | vector of strings (`thread_axis_tags` up to 0.7) | PAY-02, PAY-05, PAY-06 |
 //! | arg_extra_tags | vector of i32 | PAY-03, PAY-08; layouts 0.21 and 0.22 only |
@@ -32,7 +32,7 @@ pub struct DeviceFunction<'a> {
 /// The information for the launch of a device function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionInfo<'a> {
-    /// The name again: empty in files of 0.2 to 0.23, equal to the key from 0.24 on.
+    /// The name again: empty in files of 0.2 to 0.23 (except those of webgpu from 0.16 on), equal to the key from 0.24 on.
     pub name: Text<'a>,
     /// Argument types, without the launch parameters. A pointer is `handle`.
     pub arg_types: Vec<Dtype>,
@@ -140,7 +140,7 @@ fn read_info<'a>(
             "function `{key}` has information of the second form, which a TVM after 0.27 writes and no release up to 0.27 reads"
         ))?;
     }
-    // PAY-07: the name is repeated from 0.24 on. Earlier releases leave it empty. Every release looks functions up by the key.
+    // PAY-07: the name is repeated from 0.24 on, for webgpu from 0.16 on. Before, it is empty. Functions are looked up by the key.
     let name = cursor.str("name", PAY_02)?.expect(
         findings,
         PAY_07,
@@ -200,7 +200,8 @@ fn check_types(
     };
     // TEN-02: uses the name in the last release with this layout.
     let shown = dtype.text(layout.releases().until).ok();
-    let shown = shown.filter(|text| !text.is_empty());
+    // TEN-03: the text of a handle omits the lanes.
+    let shown = shown.filter(|text| !text.is_empty() && dtype.code != Dtype::HANDLE);
     let shown = shown.unwrap_or_else(|| dtype.to_string());
     let at = (index as u64).saturating_mul(Dtype::SIZE as u64);
     // The elements come after the count of the vector.
@@ -218,7 +219,8 @@ fn check_types(
 /// Returns whether runtimes pass an argument of this type to a kernel (DEV-53).
 fn is_passed(dtype: Dtype) -> bool {
     let bits = match dtype.code {
-        Dtype::HANDLE => return true,
+        // DEV-53: the bits of a handle do not matter.
+        Dtype::HANDLE => [dtype.bits, dtype.bits],
         Dtype::INT => [32, 64],
         Dtype::UINT => [32, 32],
         Dtype::FLOAT => [32, 64],
@@ -250,7 +252,9 @@ const AXES: [&str; 4] = [
 ];
 
 /// Tags without further parts.
-const WORDS: [&str; 6] = [
+const WORDS: [&str; 7] = [
+    // PAY-06: unlike `vthread`, a whole tag.
+    "cthread",
     "tir.use_dyn_shared_memory",
     "tirx.use_dyn_shared_memory",
     // PAY-06: every release that has this tag misspells it; it begins with `tirx` from 0.24 on. A reader does not know the release, so both
@@ -262,13 +266,13 @@ const WORDS: [&str; 6] = [
 ];
 
 /// Tags with more text after their name.
-const PREFIXES: [&str; 3] = ["vthread", "cthread", "paramWriteAccess:"];
+const PREFIXES: [&str; 2] = ["vthread", "paramWriteAccess:"];
 
 /// Checks each tag against PAY-05 and PAY-06. The vector of tags is at `start`.
 fn check_tags(tags: &[Text<'_>], start: u64, findings: &mut Findings) -> Result<(), Violation> {
     for (index, (tag, at)) in places(tags, start).enumerate() {
         if let Some(axis) = AXES.iter().find_map(|axis| tag.strip_prefix(axis)) {
-            // PAY-05: readers use the distance from `x` as an index: `threadIdx.w` would write before an array when the function is
+            // PAY-05: readers use the distance from `x` as an index: `blockIdx.w` would write before an array when the function is
             // fetched.
             let kept = matches!(axis, "x" | "y" | "z");
             PAY_05

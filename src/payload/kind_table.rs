@@ -148,7 +148,7 @@ pub(super) const KINDS: &[KindInfo] = &[
         &[],
     ),
     row(
-        // PAY-99: from 0.12 to 0.23 it is merged into `_lib` and also stored, without a loader; from 0.24 on it has a loader.
+        // PAY-99: from 0.12 to 0.23 a library normally has it in `_lib` instead (TREE-20); from 0.24 on it has a loader.
         "hexagon",
         "Hexagon object code",
         device::HEXAGON,

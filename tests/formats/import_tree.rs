@@ -435,3 +435,24 @@ fn a_long_cycle_is_named_by_its_first_eight_modules() {
         "{ten}"
     );
 }
+
+/// TREE-24: the user learns which import to remove, in both orders.
+#[test]
+fn a_cycle_is_reported_with_the_kinds_of_parent_and_child() {
+    let node = |kind: &str, dso, imports: &[usize]| ModuleNode {
+        kind: kind.to_owned(),
+        dso,
+        imports: imports.to_vec(),
+    };
+    let modules = vec![
+        node("llvm", true, &[1]),
+        node("cuda", false, &[2]),
+        node("c", true, &[]),
+    ];
+    let graph = ModuleGraph { modules };
+    for algorithm in [Algorithm::V0_8, Algorithm::Topological] {
+        let message = order(&graph, algorithm).unwrap_err().to_string();
+        assert!(message.contains("parent cuda (module 1)"), "{message}");
+        assert!(message.contains("child llvm (module 0)"), "{message}");
+    }
+}

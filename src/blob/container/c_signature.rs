@@ -3,7 +3,7 @@
 //! | parameters | releases |
 //! |---|---|
 //! | arguments, type codes, count | 0.2 to 0.6 |
-//! | these, value and type code of the result, and from 0.8 on the resource handle | 0.7 to 0.20 |
+//! | these, value and type code of the result, resource handle | 0.7 to 0.20 |
 //! | handle of the function, arguments, count, result | 0.21 and later |
 
 use super::c_text::identifier;

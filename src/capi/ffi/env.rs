@@ -72,13 +72,16 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvTensorAlloc(
     prototype: *mut DLTensor,
     out: *mut *mut Header,
 ) -> i32 {
-    enter(|| {
+    let mut failed = 0;
+    let entered = enter(|| {
         // SAFETY: `prototype` and its shape are readable, by this contract.
-        let tensor = unsafe { env::allocate(prototype) }?;
+        let tensor = unsafe { env::allocate(prototype, &mut failed) }?;
         // SAFETY: `out` is writable, by this contract.
         unsafe { out.write(tensor.into_object().into_raw()) }
         Ok(())
-    })
+    });
+    // OBJ-47: the result is the allocator's number.
+    if failed != 0 { failed } else { entered }
 }
 
 /// Lets the frontend check for pending signals.

@@ -2,7 +2,7 @@
 //!
 //! The chapters define the behaviour of the functions, except backtraces and the symbols of C++, which no chapter needs: [`backtrace`]
 //! walks the stack, and `cxx` contains classes and functions by their mangled names. No panic leaves these functions (FUN-07). Those that
-//! return a code return 0, or -1 with the error raised on this thread (FUN-01, FUN-06).
+//! return a code return 0, or -1 with the error raised on this thread (FUN-01, FUN-06), or the code of a callback (VAL-24).
 //! [`TVMFFITypeGetOrAllocIndex`](types::TVMFFITypeGetOrAllocIndex) returns an index.
 
 pub mod allocator;

@@ -168,7 +168,7 @@ fn to_summary(summary: &Map<String, Value>, start: u64) -> Result<TrackerSummary
     let listed = member("server_info")?;
     let parts = TrackerElements::from_list(listed, RPC_58, start)?;
     let count = listed.as_array().map_or(0, Vec::len);
-    // RPC-56: a peer of 0.7 stated no address, so that a summary of a later tracker lacks it as well.
+    // RPC-56: a peer of 0.7 states no address, which is accepted here too.
     let servers = (0..count).map(|index| parts.peer(index, false));
     let servers = servers.collect::<Result<_, _>>()?;
     Ok(TrackerSummary { queues, servers })

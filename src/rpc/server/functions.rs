@@ -200,7 +200,9 @@ fn modules(
             let name =
                 name.ok_or_else(|| wrong_arguments("ModuleGetFunction", "a module and a name"))?;
             // Up to 0.17 the third argument is an integer; 0.8 passes 0.
-            let imports = args.get(2).is_some_and(|flag| flag.as_raw().int() != 0);
+            let imports = args.get(2).and_then(|flag| bool::try_from(*flag).ok());
+            let wanted = "a module, a name, and whether imports are searched";
+            let imports = imports.ok_or_else(|| wrong_arguments("ModuleGetFunction", wanted))?;
             Ok(module(args, 0)?.function(name, imports)?.into())
         }),
     );

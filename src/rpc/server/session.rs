@@ -390,6 +390,9 @@ impl ServedSession<'_> {
                 name.unwrap_or_default().escape_debug()
             )
         })?;
+        RPC_80.demand(Kind::Type, args.len() <= 1, || {
+            "rpc.LocalSession takes no arguments".to_owned()
+        })?;
         self.is_begun = true;
         Ok(ServerAnswer::Begun)
     }

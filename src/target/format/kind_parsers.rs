@@ -204,7 +204,13 @@ fn cpu(mut config: TargetConfig, targets: &Targets) -> Result<TargetConfig, Viol
             return Ok(config);
         }
     }
-    add_arm_keys(&mut config)?;
+    // TGT-55: the A profile came with 0.11, whose parser adds one key.
+    let added: &[&str] = if is_m || minor >= 12 {
+        &["arm_cpu", "cpu"]
+    } else {
+        &["arm_cpu"]
+    };
+    add_arm_keys(&mut config, added)?;
     Ok(config)
 }
 
@@ -215,14 +221,14 @@ fn flags(config: &TargetConfig) -> impl Iterator<Item = &str> {
 }
 
 /// Adds the keys of Arm after stated keys, or instead of the kind's keys if none are stated (TGT-55).
-fn add_arm_keys(config: &mut TargetConfig) -> Result<(), Violation> {
+fn add_arm_keys(config: &mut TargetConfig, added: &[&str]) -> Result<(), Violation> {
     let keys = config
         .entry("keys")
         .or_insert_with(|| Value::Array(Vec::new()));
     let Value::Array(keys) = keys else {
         return Err(TGT_07.rejected(Kind::Type, "Expect type of field \"keys\" is Array"));
     };
-    keys.extend(["arm_cpu", "cpu"].map(Value::from));
+    keys.extend(added.iter().map(|key| Value::from(*key)));
     Ok(())
 }
 

@@ -15,6 +15,8 @@ pub(super) struct VmMethod {
     pub(super) name: &'static str,
     /// The minimum number of arguments.
     least: usize,
+    /// Whether more arguments may follow.
+    more: bool,
     /// The expected arguments, for the message of VM-60.
     takes: &'static str,
     body: fn(&VirtualMachine, &[AnyView<'_>]) -> VmResult,
@@ -23,7 +25,8 @@ pub(super) struct VmMethod {
 impl VmMethod {
     /// Calls the function, after a check of the number of arguments (VM-60).
     pub(super) fn call(&self, machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
-        VM_60.demand(Kind::Type, args.len() >= self.least, || {
+        let enough = args.len() == self.least || (self.more && args.len() > self.least);
+        VM_60.demand(Kind::Type, enough, || {
             format!("`{}` takes {}", self.name, self.takes)
         })?;
         (self.body)(machine, args)
@@ -37,18 +40,21 @@ pub(super) const METHODS: [VmMethod; 10] = [
     VmMethod {
         name: "set_input",
         least: 1,
+        more: true,
         takes: "the name of a function and its arguments",
         body: set_input,
     },
     VmMethod {
         name: "set_input_with_param_module",
         least: 2,
+        more: true,
         takes: "the name of a function, its first arguments, and a module with the last",
         body: set_input_with_param_module,
     },
     VmMethod {
         name: "invoke_stateful",
         least: 1,
+        more: false,
         takes: "the name of a function",
         body: |machine, args| {
             machine.0.invoke_stateful(&cast::<String>(args[0])?)?;
@@ -58,18 +64,21 @@ pub(super) const METHODS: [VmMethod; 10] = [
     VmMethod {
         name: "get_output",
         least: 1,
+        more: true,
         takes: "the name of a function, and indices",
         body: output,
     },
     VmMethod {
         name: "get_output_arity",
         least: 1,
+        more: true,
         takes: "the name of a function, and indices",
         body: output_arity,
     },
     VmMethod {
         name: "get_function_arity",
         least: 1,
+        more: false,
         takes: "the name of a function",
         body: |machine, args| {
             // VM-04: the number of names, as in upstream. It is 0 if the executable has no names, even if the function has
@@ -81,18 +90,21 @@ pub(super) const METHODS: [VmMethod; 10] = [
     VmMethod {
         name: "get_function_param_name",
         least: 2,
+        more: false,
         takes: "the name of a function and an index",
         body: parameter_name,
     },
     VmMethod {
         name: "save_function",
         least: 3,
+        more: true,
         takes: "the name of a function, a new name, whether to return, and arguments",
         body: save_function,
     },
     VmMethod {
         name: "invoke_closure",
         least: 1,
+        more: true,
         takes: "a closure and its arguments",
         // VM-29: the machine is the one of the module, because the caller has no handle to pass.
         body: |machine, args| invoke(&*machine.0, args[0], &args[1..]),
@@ -100,6 +112,7 @@ pub(super) const METHODS: [VmMethod; 10] = [
     VmMethod {
         name: "set_instrument",
         least: 1,
+        more: true,
         takes: "a function, the name of one that makes it, or None",
         body: set_instrument,
     },

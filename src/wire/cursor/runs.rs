@@ -50,8 +50,8 @@ impl<'a> Cursor<'a> {
         if self.trace.is_some() {
             self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
         }
-        // WIRE-05: released readers compare names as bytes and do not check them. No release writes anything but ASCII. WIRE-01 is checked
-        // before WIRE-05, because missing bytes cannot be wrong.
+        // WIRE-05: released readers compare names as bytes and do not check them. WIRE-01 is checked before WIRE-05, because missing bytes
+        // cannot be wrong.
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let valid = error.valid_up_to() as u64;
             let offset = start.saturating_add(8).saturating_add(valid);

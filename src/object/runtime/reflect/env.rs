@@ -93,11 +93,11 @@ unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message:
 }
 
 /// Allocates a tensor with the device, data type and shape of `prototype` from the effective allocator. The allocator owns the memory. It
-/// is released through the deleter of the DLPack tensor.
+/// is released through the deleter of the DLPack tensor. `failed` receives the number that the allocator returned, which is 0 for success.
 ///
 /// # Safety
 /// `prototype` has a readable shape.
-pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
+pub(crate) unsafe fn allocate(prototype: *mut DLTensor, failed: &mut i32) -> Result<Tensor> {
     let Some(allocator) = allocator() else {
         return Err(Error::new(
             ErrorKind::Runtime,
@@ -108,6 +108,7 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
     let mut out = std::ptr::null_mut();
     // SAFETY: an allocator may be called (the contract of `set_allocator`), with a prototype that meets this contract.
     let code = unsafe { allocator(prototype, &mut out, std::ptr::null_mut(), report) };
+    *failed = code;
     if code != 0 {
         return Err(take_raised().unwrap_or_else(|| {
             Error::new(

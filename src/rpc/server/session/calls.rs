@@ -52,8 +52,10 @@ impl ServedSession<'_> {
             }
             (RpcCode::DevFreeData, [V::Device(device), token]) => {
                 match number(token) {
-                    // Freeing null does nothing, as upstream.
-                    0 => {}
+                    // Freeing null does nothing on a device of this server, as upstream.
+                    0 => {
+                        api_of(*device)?;
+                    }
                     token => self.memory.free(*device, token)?,
                 }
                 Ok(ServerAnswer::Void)
@@ -78,6 +80,8 @@ impl ServedSession<'_> {
             (RpcCode::DevFreeStream, [V::Device(device), token]) => {
                 let token = number(token);
                 let made = self.handles.stream(token, *device)?;
+                // RPC-86: `free_stream` checks the device, but is not called for the default stream.
+                api_of(*device)?;
                 if made != Stream::DEFAULT {
                     self.handles.remove(token)?;
                     free_stream(*device, made)?;
@@ -91,6 +95,7 @@ impl ServedSession<'_> {
                 Ok(ServerAnswer::Void)
             }
             (RpcCode::DevGetCurrentStream, [V::Device(device)]) => {
+                api_of(*device)?;
                 let current = stream::current(*device);
                 // RPC-85: a stream that this session did not create has no token; the client sees the default stream.
                 handle(self.handles.of_stream(*device, current).unwrap_or(0))
