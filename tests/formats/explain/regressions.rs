@@ -296,7 +296,7 @@ fn cut_data_break_the_rule_that_says_what_happens() {
     assert_eq!(verified["violations"][0]["kind"], "truncated");
     let (_, text) = print(&["verify"], &file);
     assert!(
-        text.contains("A file that is cut off loads with zeros"),
+        text.contains("A truncated file therefore loads with zeros"),
         "{text}"
     );
 }
