@@ -1,9 +1,7 @@
 //! Layout 0.22: the tree first, then every payload with its length.
 
 use super::unknown_kinds::ForeignReading;
-use super::{
-    BLOB_04, BLOB_10, BLOB_15, BLOB_17, Blob, LIBRARY, LibraryModule, StoredModule, check_kind,
-};
+use super::{BLOB_04, BLOB_10, BLOB_15, BLOB_17, Blob, LIBRARY, check_kind};
 use crate::import_tree::ImportTree;
 use crate::payload;
 use crate::rule::{Findings, Kind, Violation};
@@ -97,13 +95,7 @@ fn push<'a>(
     findings.expect(BLOB_15, Kind::Truncated, !bytes.is_empty(), offset.saturating_sub(8), || {
         format!("the payload of `{kind}` is empty: released readers take that for the end of the file")
     })?;
-    // Built in its place: a module that is passed on by value is copied twice.
-    blob.modules.push(LibraryModule::Stored(StoredModule {
-        kind: kind.into(),
-        payload: bytes.into(),
-        layout: blob.layout,
-        offset,
-    }));
+    blob.push_stored(kind, bytes, offset);
     Ok(())
 }
 

@@ -267,6 +267,17 @@ impl<'a> Blob<'a> {
         })
     }
 
+    /// Adds a module whose payload is at `offset`. It is built in its place: a module that is passed on by value is copied twice.
+    #[inline]
+    fn push_stored(&mut self, kind: &'a str, payload: &'a [u8], offset: u64) {
+        self.modules.push(LibraryModule::Stored(StoredModule {
+            kind: kind.into(),
+            payload: payload.into(),
+            layout: self.layout,
+            offset,
+        }));
+    }
+
     /// Adds the host library, whose kind is at `offset`. Returns BLOB-12 for a second one.
     fn push_host(&mut self, offset: u64) -> Result<(), Violation> {
         // BLOB-12: 0.8 to 0.21 reject it. From 0.22 on, the host code finds its imports only through the last one. 0.7 writes one for each

@@ -6,7 +6,7 @@
 use super::unknown_kinds::{ForeignReading, mark_unknown_kind, tree_at_end};
 use super::{
     BLOB_03, BLOB_04, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
-    IMPORT_TREE, LIBRARY, StoredModule, check_kind,
+    IMPORT_TREE, LIBRARY, check_kind,
 };
 use crate::import_tree::ImportTree;
 use crate::payload;
@@ -120,11 +120,7 @@ pub(super) fn read_entry<'a>(
     // BLOB-05: the payload is kept as bytes, so that an unchanged blob is written back byte for byte.
     let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);
     let bytes = rest.get(..length).unwrap_or_default();
-    let module = StoredModule {
-        offset,
-        ..StoredModule::new(kind, bytes, blob.layout)
-    };
-    blob.modules.push(module.into());
+    blob.push_stored(kind, bytes, offset);
     Ok(false)
 }
 

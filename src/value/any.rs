@@ -247,6 +247,7 @@ impl<'a> AnyView<'a> {
             // SAFETY: the object is alive for the view's life.
             unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
         } else if !(index::NONE..index::RAW_STR).contains(&self.0.type_index) {
+            // Most tags are below those that VAL-09 converts, so they skip the call. Tags of extensions are below zero.
             (head, payload) = self.owned_words();
         }
         Any(RawAny::of_words(head, payload))

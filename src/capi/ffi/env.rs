@@ -1,6 +1,6 @@
 //! The environment: streams, the tensor allocator, and hooks of Python.
 
-use super::enter;
+use super::{enter, enter_with_callback};
 use crate::function::frontend;
 use crate::object::TensorAllocator;
 use crate::object::reflect::env;
@@ -72,16 +72,13 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvTensorAlloc(
     prototype: *mut DLTensor,
     out: *mut *mut Header,
 ) -> i32 {
-    let mut failed = 0;
-    let entered = enter(|| {
+    enter_with_callback(|code| {
         // SAFETY: `prototype` and its shape are readable, by this contract.
-        let tensor = unsafe { env::allocate(prototype, &mut failed) }?;
+        let tensor = unsafe { env::allocate(prototype, code) }?;
         // SAFETY: `out` is writable, by this contract.
         unsafe { out.write(tensor.into_object().into_raw()) }
         Ok(())
-    });
-    // OBJ-47: the result is the allocator's number.
-    if failed != 0 { failed } else { entered }
+    })
 }
 
 /// Lets the frontend check for pending signals.

@@ -48,3 +48,12 @@ fn enter(body: impl FnOnce() -> Result<()>) -> i32 {
         }
     }
 }
+
+/// Like [`enter`], for a body that stores the code of a callback. A code other than 0 is the result, and the error in the slot is then the
+/// callback's (VAL-24).
+#[inline]
+fn enter_with_callback(body: impl FnOnce(&mut i32) -> Result<()>) -> i32 {
+    let mut code = 0;
+    let entered = enter(|| body(&mut code));
+    if code != 0 { code } else { entered }
+}

@@ -1,6 +1,6 @@
 //! References, opaque objects, the version, and handles that are initialised once.
 
-use super::enter;
+use super::{enter, enter_with_callback};
 use crate::function::{Error, ErrorKind};
 use crate::module::keyed_lock::KeyedLock;
 use crate::object::reflect::opaque;
@@ -94,8 +94,8 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
     if !slot.load(Ordering::Acquire).is_null() {
         return 0;
     }
-    let mut failed = 0;
-    let entered = enter(|| {
+    // MOD-28: the result is the initialiser's code.
+    enter_with_callback(|code| {
         // One lock per handle: an initialiser may call code with another initialiser. Upstream has one lock, which deadlocks.
         let Some(_turn) = ONCE.take(&handle_addr.addr()) else {
             let text = "init_func initialises its own handle";
@@ -106,8 +106,8 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
         }
         let mut handle = std::ptr::null_mut();
         // SAFETY: `init` may be called with a place for a pointer, by this contract.
-        failed = unsafe { init(&mut handle) };
-        if failed != 0 {
+        *code = unsafe { init(&mut handle) };
+        if *code != 0 {
             return Ok(());
         }
         if handle.is_null() {
@@ -118,9 +118,7 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
         }
         slot.store(handle, Ordering::Release);
         Ok(())
-    });
-    // MOD-28: the result is the initialiser's code, and the error in the slot is the initialiser's.
-    if failed != 0 { failed } else { entered }
+    })
 }
 
 /// Deinitialises the handle at `handle_addr` if it exists.
@@ -134,15 +132,13 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
 ) -> i32 {
     // SAFETY: `handle_addr` is aligned and only the two functions write it, by this contract; both do so atomically.
     let slot = unsafe { AtomicPtr::from_ptr(handle_addr) };
-    let mut failed = 0;
-    let entered = enter(|| {
+    // MOD-28: the result is the callback's code.
+    enter_with_callback(|code| {
         let handle = slot.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !handle.is_null() {
             // SAFETY: `deinit` may be called with the handle once, by this contract, and the swap took the handle out.
-            failed = unsafe { deinit(handle) };
+            *code = unsafe { deinit(handle) };
         }
         Ok(())
-    });
-    // MOD-28: the result is the callback's code, and the error in the slot is the callback's.
-    if failed != 0 { failed } else { entered }
+    })
 }

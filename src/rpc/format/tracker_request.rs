@@ -169,10 +169,11 @@ impl<'v> TrackerElements<'v> {
 
     /// Returns element `index` as the port of an address, which the C++ server writes as a text (RPC-55).
     fn address_port(&self, index: usize) -> Result<u16, Violation> {
-        match self.get(index, "port")? {
-            Value::String(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
+        let value = self.get(index, "port")?;
+        match value.as_str() {
+            Some(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
                 let port = digits.parse().ok();
-                port.ok_or_else(|| self.wrong_element("port", &Value::from(digits.as_str())))
+                port.ok_or_else(|| self.wrong_element("port", value))
             }
             _ => self.port(index),
         }
@@ -202,8 +203,8 @@ impl<'v> TrackerElements<'v> {
             3 => {
                 let key = parts.text(1, "key")?;
                 let place = parts.list(2, "port and match key")?;
-                // RPC-55: servers up to 0.7 state no host.
                 let (port, match_key) = (place.port(0)?, place.text(1, "match key")?);
+                // RPC-55: servers up to 0.7 state no host.
                 let host = match parts.values.get(3) {
                     None | Some(Value::Null) => None,
                     Some(_) => Some(parts.text(3, "host")?),
@@ -242,18 +243,15 @@ impl<'v> TrackerElements<'v> {
         let Value::Object(members) = value else {
             return Err(self.wrong_element("peer", value));
         };
+        // RPC-58: a fault inside a peer breaks RPC-55, also in a summary.
         let key = members.get("key").ok_or_else(|| {
             let message = "a peer has no key".to_owned();
             RPC_55.broken(Kind::Missing, self.start, message)
         })?;
-        // A fault inside a peer breaks RPC-55, also if the peer stands in a summary (RPC-58).
-        let inside = TrackerElements {
-            rule: RPC_55,
-            ..*self
-        };
-        let key = key
-            .as_str()
-            .ok_or_else(|| inside.wrong_element("key", key))?;
+        let key = key.as_str().ok_or_else(|| {
+            let message = format!("key is `{key}`");
+            RPC_55.broken(Kind::Type, self.start, message)
+        })?;
         let address = match members.get("addr") {
             None => {
                 RPC_56.require_as(Kind::Missing, !has_address, self.start, || {

@@ -197,12 +197,12 @@ fn modules(
         Function::from_packed(|args| {
             let name = args.get(1).and_then(str_bytes);
             let name = name.and_then(|name| std::str::from_utf8(name).ok());
-            let name =
-                name.ok_or_else(|| wrong_arguments("ModuleGetFunction", "a module and a name"))?;
             // Up to 0.17 the third argument is an integer; 0.8 passes 0.
             let imports = args.get(2).and_then(|flag| bool::try_from(*flag).ok());
-            let wanted = "a module, a name, and whether imports are searched";
-            let imports = imports.ok_or_else(|| wrong_arguments("ModuleGetFunction", wanted))?;
+            let (Some(name), Some(imports)) = (name, imports) else {
+                let wanted = "a module, a name, and whether imports are searched";
+                return Err(wrong_arguments("ModuleGetFunction", wanted));
+            };
             Ok(module(args, 0)?.function(name, imports)?.into())
         }),
     );

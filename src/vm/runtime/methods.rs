@@ -9,14 +9,13 @@ use crate::object::item_count;
 use crate::rule::Kind;
 use crate::value::{Any, AnyView, cast, index};
 use crate::vm::{VM_60, VM_62, VM_63};
+use std::ops::RangeInclusive;
 
 /// A function of a machine with devices, under the name that frontends use.
 pub(super) struct VmMethod {
     pub(super) name: &'static str,
-    /// The minimum number of arguments.
-    least: usize,
-    /// Whether more arguments may follow.
-    more: bool,
+    /// The permitted numbers of arguments.
+    counts: RangeInclusive<usize>,
     /// The expected arguments, for the message of VM-60.
     takes: &'static str,
     body: fn(&VirtualMachine, &[AnyView<'_>]) -> VmResult,
@@ -25,8 +24,7 @@ pub(super) struct VmMethod {
 impl VmMethod {
     /// Calls the function, after a check of the number of arguments (VM-60).
     pub(super) fn call(&self, machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
-        let enough = args.len() == self.least || (self.more && args.len() > self.least);
-        VM_60.demand(Kind::Type, enough, || {
+        VM_60.demand(Kind::Type, self.counts.contains(&args.len()), || {
             format!("`{}` takes {}", self.name, self.takes)
         })?;
         (self.body)(machine, args)
@@ -39,22 +37,19 @@ impl VmMethod {
 pub(super) const METHODS: [VmMethod; 10] = [
     VmMethod {
         name: "set_input",
-        least: 1,
-        more: true,
+        counts: 1..=usize::MAX,
         takes: "the name of a function and its arguments",
         body: set_input,
     },
     VmMethod {
         name: "set_input_with_param_module",
-        least: 2,
-        more: true,
+        counts: 2..=usize::MAX,
         takes: "the name of a function, its first arguments, and a module with the last",
         body: set_input_with_param_module,
     },
     VmMethod {
         name: "invoke_stateful",
-        least: 1,
-        more: false,
+        counts: 1..=1,
         takes: "the name of a function",
         body: |machine, args| {
             machine.0.invoke_stateful(&cast::<String>(args[0])?)?;
@@ -63,22 +58,19 @@ pub(super) const METHODS: [VmMethod; 10] = [
     },
     VmMethod {
         name: "get_output",
-        least: 1,
-        more: true,
+        counts: 1..=usize::MAX,
         takes: "the name of a function, and indices",
         body: output,
     },
     VmMethod {
         name: "get_output_arity",
-        least: 1,
-        more: true,
+        counts: 1..=usize::MAX,
         takes: "the name of a function, and indices",
         body: output_arity,
     },
     VmMethod {
         name: "get_function_arity",
-        least: 1,
-        more: false,
+        counts: 1..=1,
         takes: "the name of a function",
         body: |machine, args| {
             // VM-04: the number of names, as in upstream. It is 0 if the executable has no names, even if the function has
@@ -89,30 +81,26 @@ pub(super) const METHODS: [VmMethod; 10] = [
     },
     VmMethod {
         name: "get_function_param_name",
-        least: 2,
-        more: false,
+        counts: 2..=2,
         takes: "the name of a function and an index",
         body: parameter_name,
     },
     VmMethod {
         name: "save_function",
-        least: 3,
-        more: true,
+        counts: 3..=usize::MAX,
         takes: "the name of a function, a new name, whether to return, and arguments",
         body: save_function,
     },
     VmMethod {
         name: "invoke_closure",
-        least: 1,
-        more: true,
+        counts: 1..=usize::MAX,
         takes: "a closure and its arguments",
         // VM-29: the machine is the one of the module, because the caller has no handle to pass.
         body: |machine, args| invoke(&*machine.0, args[0], &args[1..]),
     },
     VmMethod {
         name: "set_instrument",
-        least: 1,
-        more: true,
+        counts: 1..=usize::MAX,
         takes: "a function, the name of one that makes it, or None",
         body: set_instrument,
     },

@@ -38,10 +38,8 @@ fn from_file(kind: &'static str) -> Function {
     Function::from_typed(move |path: String| {
         let bytes = std::fs::read(&path)
             .map_err(|error| Error::new(ErrorKind::Runtime, format!("{path}: {error}")))?;
-        function::Result::Ok(module_of(
-            LoadedExecutable::from_bytes(bytes, Layout::V0_22)?,
-            kind,
-        ))
+        let loaded = LoadedExecutable::from_bytes(bytes, Layout::V0_22)?;
+        Ok::<_, Error>(module_of(loaded, kind))
     })
 }
 
