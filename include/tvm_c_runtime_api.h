@@ -5,11 +5,26 @@
  * Output parameters are not written on failure. The caller owns a returned handle, unless stated otherwise.
  * Values are 8 bytes each. Their type codes are in a separate array of ints.
  *
+ * Use it together with upstream's <dlpack/dlpack.h>, <tvm/runtime/c_runtime_api.h> and <tvm/runtime/c_backend_api.h> (TVM 0.8 or later) in
+ * any order: if the compiler finds them, this header includes them and uses their types. A compiler without __has_include (before GCC 5)
+ * needs upstream's headers first.
+ *
  * Written for tvmspec; names, numbers and layouts are those of the releases.
  */
 #ifndef TVMSPEC_TVM_C_RUNTIME_API_H_
 #define TVMSPEC_TVM_C_RUNTIME_API_H_
 
+#ifdef __has_include
+#if __has_include(<dlpack/dlpack.h>)
+#include <dlpack/dlpack.h>
+#if __has_include(<tvm/runtime/c_runtime_api.h>)
+#include <tvm/runtime/c_runtime_api.h>
+#endif
+#if __has_include(<tvm/runtime/c_backend_api.h>) && (__has_include(<tvm/runtime/c_runtime_api.h>) || __has_include(<tvm/ffi/c_api.h>))
+#include <tvm/runtime/c_backend_api.h>
+#endif
+#endif
+#endif
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +41,7 @@ extern "C" {
 #endif
 
 #ifndef DLPACK_DLPACK_H_
-/* The part of DLPack that this interface needs. Include dlpack.h before this file to use that instead. */
+/* The part of DLPack that this interface needs. */
 typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
 typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
 typedef struct {
@@ -45,6 +60,7 @@ typedef struct DLManagedTensor {
 } DLManagedTensor;
 #endif
 
+#ifndef TVM_RUNTIME_C_RUNTIME_API_H_
 typedef int64_t tvm_index_t;
 
 /* Type codes. */
@@ -87,6 +103,7 @@ typedef void* TVMObjectHandle;
 /* A callback sets its result with TVMCFuncSetReturn and returns 0. On failure it calls TVMAPISetLastError and returns -1. */
 typedef int (*TVMPackedCFunc)(TVMValue* args, int* type_codes, int num_args, TVMRetValueHandle ret, void* resource);
 typedef void (*TVMPackedCFuncFinalizer)(void* resource);
+#endif
 
 /* ---- errors ---- */
 
@@ -173,8 +190,10 @@ TVM_DLL int TVMByteArrayFree(TVMByteArray* array);
 
 /* ---- functions for compiled code (c_backend_api.h) ---- */
 
+#ifndef TVM_RUNTIME_C_BACKEND_API_H_
 typedef struct { void* sync_handle; int32_t num_task; } TVMParallelGroupEnv;
 typedef int (*FTVMParallelLambda)(int task_id, TVMParallelGroupEnv* group, void* data);
+#endif
 
 /* The module owns the returned handle. */
 TVM_DLL int TVMBackendGetFuncFromEnv(void* context, const char* name, TVMFunctionHandle* out);

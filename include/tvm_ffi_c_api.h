@@ -3,11 +3,16 @@
  * Unless stated otherwise, a function returns 0, or -1 after it has raised an error on the calling thread. TVMFFIErrorMoveFromRaised
  * returns that error.
  *
- * To use this header together with upstream's <tvm/ffi/c_api.h> (tvm-ffi 0.1.15 or later), include upstream's first. This header then
- * uses its types. */
+ * Use it together with upstream's <tvm/ffi/c_api.h> (tvm-ffi 0.1.0 or later) in any order: if the compiler finds that header and DLPack,
+ * this header includes them and uses their types. A compiler without __has_include (before GCC 5) needs upstream's headers first. */
 #ifndef TVMSPEC_TVM_FFI_C_API_H_
 #define TVMSPEC_TVM_FFI_C_API_H_
 
+#ifdef __has_include
+#if __has_include(<tvm/ffi/c_api.h>) && __has_include(<dlpack/dlpack.h>)
+#include <tvm/ffi/c_api.h>
+#endif
+#endif
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +27,9 @@ typedef DLDevice TVMFFIDLDevice;
 typedef DLTensor TVMFFIDLTensor;
 typedef DLManagedTensor TVMFFIDLManagedTensor;
 typedef DLManagedTensorVersioned TVMFFIDLManagedTensorVersioned;
+#if TVM_FFI_VERSION_MAJOR == 0 && TVM_FFI_VERSION_MINOR == 1 && TVM_FFI_VERSION_PATCH < 14
+typedef struct TVMFFICustomAllocator TVMFFICustomAllocator;
+#endif
 #else
 typedef void* TVMFFIObjectHandle;
 

@@ -56,8 +56,8 @@ typedef struct {
 /* Registers the devices of the library as `device_api.<name>`. The library itself does not need this to find them. */
 int tvmspec_install_devices(void);
 
-/* Tests a device against every rule. Returns the number of failed programs, or -1 if there is no such device or there are no cases.
-   Outside the source tree, only a library with the feature `embed` has the cases. */
+/* Tests a device against every rule. Returns the number of failed programs. Returns -1 with the reason in `report` if there is no such
+   device or there are no cases. The installed library has no cases: build it in the source tree, as examples/c/external_device.c states. */
 int tvmspec_device_contract(int kind, int id, char *report, size_t size);
 
 #ifdef __cplusplus

@@ -10,6 +10,8 @@
     feature = "target"
 ))]
 
+#[cfg(feature = "cli")]
+use crate::support::serving::Serving;
 use crate::support::skip::skipped;
 use crate::support::{cargo, python};
 use object::{Object as _, ObjectSymbol as _};
@@ -45,17 +47,27 @@ fn is_installed(tool: &str) -> bool {
     found.is_ok_and(|output| output.status.success())
 }
 
+/// The C library of the tests in a folder of its own, as a package would contain it.
+struct Installed {
+    folder: tempfile::TempDir,
+    prefix: PathBuf,
+    libraries: PathBuf,
+}
+
 /// Installs the C library of the tests into a new folder. The error states why this is not possible.
-fn install() -> Result<tempfile::TempDir, String> {
+fn install(libdir: &str) -> Result<Installed, String> {
     let built = cargo::c_library()?;
-    let prefix = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let mut script = Command::new(root().join("release/install-c"));
-    printed(
-        script
-            .arg(prefix.path())
-            .arg(built.parent().expect("a folder")),
-    );
-    Ok(prefix)
+    script.arg("--destdir").arg(folder.path());
+    script.args(["--libdir", libdir, "/opt/tvmspec"]);
+    printed(script.arg(built.parent().expect("a folder")));
+    let prefix = folder.path().join("opt/tvmspec");
+    Ok(Installed {
+        libraries: prefix.join(libdir),
+        prefix,
+        folder,
+    })
 }
 
 /// Runs an example on a golden of 0.8, and checks its answers.
@@ -74,6 +86,7 @@ fn runs_load(program: &Path, libraries: &Path) {
     }
 }
 
+/// Runs an example that calls a function of its own.
 fn runs_callback(program: &Path, libraries: &Path) {
     let text = printed(Command::new(program).env("LD_LIBRARY_PATH", libraries));
     assert!(
@@ -95,8 +108,6 @@ fn the_exported_symbols_are_the_committed_list() {
         .dynamic_symbols()
         .filter(|symbol| symbol.is_definition());
     let mut names: BTreeSet<&str> = symbols.filter_map(|symbol| symbol.name().ok()).collect();
-    // The suite is in the library of the tests, and not in that which is installed.
-    names.remove("tvmspec_device_contract");
     // With `cxx`, the library also exports the symbols of C++ that replace libtvm_ffi.so.
     names.retain(|name| !cfg!(feature = "cxx") || !name.starts_with("_ZN3tvm3ffi"));
     let exported: String = names.iter().map(|name| format!("{name}\n")).collect();
@@ -125,8 +136,22 @@ fn the_exported_symbols_are_the_committed_list() {
     assert!(undeclared.is_empty(), "no header declares {undeclared:?}");
 }
 
+/// Writes a stand-in for upstream's `c_runtime_api.h`, which no package of the newer releases contains: the types of our header.
+fn write_runtime_header(folder: &Path) {
+    let ours = fs::read_to_string(root().join("include/tvm_c_runtime_api.h")).unwrap();
+    let guard = "TVM_RUNTIME_C_RUNTIME_API_H_\n";
+    let (_, rest) = ours.split_once(&format!("#ifndef {guard}")).unwrap();
+    let (types, _) = rest.split_once("#endif").unwrap();
+    let folder = folder.join("tvm/runtime");
+    fs::create_dir_all(&folder).unwrap();
+    let text = format!(
+        "#ifndef {guard}#define {guard}#include <dlpack/dlpack.h>\n#include <stddef.h>\n{types}#endif\n"
+    );
+    fs::write(folder.join("c_runtime_api.h"), text).unwrap();
+}
+
 #[test]
-fn headers_compile_in_every_standard_also_beside_upstream() {
+fn headers_compile_in_every_standard_and_in_any_order_with_upstream() {
     if !is_installed("cc") || !is_installed("c++") {
         return skipped("there is no C and C++ compiler (cc, c++)");
     }
@@ -136,6 +161,8 @@ fn headers_compile_in_every_standard_also_beside_upstream() {
     let script =
         "import tvm_ffi, pathlib; print(pathlib.Path(tvm_ffi.__file__).parent / 'include')";
     let upstream = python::run(&python, script, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    write_runtime_header(folder.path());
 
     let include = |names: &[&str]| -> String {
         let lines = names.iter().map(|name| format!("#include <{name}>\n"));
@@ -143,29 +170,42 @@ fn headers_compile_in_every_standard_also_beside_upstream() {
     };
     let mut backwards = HEADERS;
     backwards.reverse();
-    let upstream_first = ["tvm/ffi/c_api.h", "tvm/ffi/extra/c_env_api.h"];
-    let mut sources = vec![include(&HEADERS), include(&backwards)];
-    sources.extend(HEADERS.iter().map(|header| include(&[header])));
-    sources.push(include(&[&upstream_first[..], &HEADERS].concat()));
-    sources.push(include(&[&upstream_first[..], &backwards].concat()));
+    let mut alone = vec![include(&HEADERS), include(&backwards)];
+    alone.extend(HEADERS.iter().map(|header| include(&[header, header])));
+    let mut beside = Vec::new();
+    for other in [
+        "dlpack/dlpack.h",
+        "tvm/runtime/c_runtime_api.h",
+        "tvm/ffi/c_api.h",
+        "tvm/ffi/extra/c_env_api.h",
+    ] {
+        for ours in [HEADERS, backwards] {
+            beside.push(include(&[&[other], &ours[..]].concat()));
+            beside.push(include(&[&ours[..], &[other]].concat()));
+        }
+    }
 
-    let folder = tempfile::tempdir().unwrap();
     let mut compiled = 0;
     for (compiler, ending, standards) in [
         ("cc", "c", &["c99", "c11", "c17"][..]),
-        ("c++", "cc", &["c++11", "c++14", "c++17", "c++20"]),
+        ("c++", "cc", &["c++11", "c++14", "c++17", "c++20", "c++23"]),
     ] {
-        for (number, source) in sources.iter().enumerate() {
-            let file = folder.path().join(format!("{number}.{ending}"));
+        let file = folder.path().join(format!("source.{ending}"));
+        let sources = alone.iter().map(|source| (source, false));
+        for (source, has_upstream) in sources.chain(beside.iter().map(|source| (source, true))) {
             fs::write(&file, source).unwrap();
             for standard in standards {
                 let mut command = Command::new(compiler);
                 command.arg(format!("-std={standard}"));
-                command.args(["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]);
-                command.arg("-I").arg(root().join("include"));
-                // `-isystem`, because the upstream header itself has warnings in C99.
-                command.arg("-isystem").arg(&upstream).arg(&file);
-                printed(&mut command);
+                command.args(["-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wshadow"]);
+                command.args(["-Werror", "-fsyntax-only", "-I"]);
+                command.arg(root().join("include"));
+                if has_upstream {
+                    // `-isystem`, because the upstream header itself has warnings in C99.
+                    command.arg("-isystem").arg(folder.path());
+                    command.arg("-isystem").arg(&upstream);
+                }
+                printed(command.arg(&file));
                 compiled += 1;
             }
         }
@@ -178,47 +218,57 @@ fn pkg_config_builds_an_example_with_each_library() {
     if !is_installed("cc") || !is_installed("pkg-config") {
         return skipped("there is no C compiler (cc) or no pkg-config");
     }
-    let prefix = match install() {
-        Ok(prefix) => prefix,
+    let installed = match install("lib/x86_64-linux-gnu") {
+        Ok(installed) => installed,
         Err(why) => return skipped(why),
     };
-    let libraries = prefix.path().join("lib");
-    let pkg_config = |question: &[&str]| -> Vec<String> {
+    let pkg_config = |question: &str, package: &str| -> Vec<String> {
         let answer = printed(
             Command::new("pkg-config")
-                .args(question)
-                .arg("tvmspec")
-                .env("PKG_CONFIG_PATH", libraries.join("pkgconfig")),
+                .args([question, package])
+                .env("PKG_CONFIG_PATH", installed.libraries.join("pkgconfig")),
         );
         answer.split_whitespace().map(str::to_owned).collect()
     };
-    assert_eq!(pkg_config(&["--modversion"]), [env!("CARGO_PKG_VERSION")]);
-    let build = |example: &str, link: &[String]| -> PathBuf {
-        let program = prefix.path().join(example);
+    let build = |package: &str, source: &Path, options: &[&str]| -> PathBuf {
+        let version = pkg_config("--modversion", package);
+        assert_eq!(version, [env!("CARGO_PKG_VERSION")]);
+        let program = installed.folder.path().join(source.file_stem().unwrap());
         let mut compiler = Command::new("cc");
         compiler.args(["-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror"]);
-        compiler.args(pkg_config(&["--cflags"]));
-        compiler.arg(root().join(format!("examples/c/{example}.c")));
-        printed(compiler.args(link).arg("-o").arg(&program));
+        compiler.args(pkg_config("--cflags", package)).args(options);
+        compiler.arg(source).args(pkg_config("--libs", package));
+        printed(compiler.arg("-o").arg(&program));
         program
     };
 
-    let shared = build("load", &pkg_config(&["--libs"]));
+    let shared = build("tvmspec", &root().join("examples/c/load.c"), &[]);
     let bytes = fs::read(&shared).unwrap();
     let abi = tvmspec::capi::extras::tvmspec_abi();
     let name = format!("libtvmspec.so.{abi}\0").into_bytes();
     let needed = bytes.windows(name.len()).any(|window| window == name);
     assert!(needed, "the program does not need libtvmspec.so.{abi}");
-    runs_load(&shared, &libraries);
+    runs_load(&shared, &installed.libraries);
 
-    let mut link = pkg_config(&["--libs", "--static"]);
-    for part in &mut link {
-        if part == "-ltvmspec" {
-            *part = "-l:libtvmspec.a".to_owned();
-        }
-    }
-    let nowhere = prefix.path().join("nowhere");
-    runs_callback(&build("callback", &link), &nowhere);
+    let example = root().join("examples/c/callback.c");
+    let nowhere = installed.folder.path().join("nowhere");
+    runs_callback(&build("tvmspec-static", &example, &[]), &nowhere);
+
+    let plugin = installed.folder.path().join("plugin.c");
+    let text =
+        "#include <tvmspec.h>\nint plugin(void);\nint plugin(void) { return tvmspec_abi(); }\n";
+    fs::write(&plugin, text).unwrap();
+    let library = fs::read(build("tvmspec-static", &plugin, &["-shared", "-fPIC"])).unwrap();
+    let file = object::File::parse(&*library).unwrap();
+    let symbols = file
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_definition());
+    let names: Vec<&str> = symbols.filter_map(|symbol| symbol.name().ok()).collect();
+    assert_eq!(
+        names,
+        ["plugin"],
+        "the exports of a library that links libtvmspec.a"
+    );
 }
 
 #[test]
@@ -226,25 +276,108 @@ fn cmake_builds_every_example_with_each_library() {
     if !is_installed("cc") || !is_installed("cmake") || !is_installed("make") {
         return skipped("there is no C compiler (cc), no cmake or no make");
     }
-    let prefix = match install() {
-        Ok(prefix) => prefix,
+    let installed = match install("lib") {
+        Ok(installed) => installed,
         Err(why) => return skipped(why),
     };
     // The package finds its own folders, so that it may be moved.
-    let moved = prefix.path().join("moved");
-    fs::create_dir(&moved).unwrap();
-    for folder in ["include", "lib"] {
-        fs::rename(prefix.path().join(folder), moved.join(folder)).unwrap();
-    }
-    let built = prefix.path().join("built");
+    let moved = installed.folder.path().join("moved");
+    fs::rename(&installed.prefix, &moved).unwrap();
+    let built = installed.folder.path().join("built");
     let mut cmake = Command::new("cmake");
     cmake.arg("-S").arg(root().join("examples/c"));
     cmake.arg("-B").arg(&built);
     printed(cmake.arg(format!("-DCMAKE_PREFIX_PATH={}", moved.display())));
     printed(Command::new("cmake").arg("--build").arg(&built));
-    let nowhere = prefix.path().join("nowhere");
+    let nowhere = installed.folder.path().join("nowhere");
     for ending in ["", "_static"] {
         runs_load(&built.join(format!("load{ending}")), &nowhere);
         runs_callback(&built.join(format!("callback{ending}")), &nowhere);
+        #[cfg(feature = "cli")]
+        runs_remote(&built.join(format!("remote{ending}")));
     }
+
+    let uninstall = "xargs rm <share/tvmspec/installed-files.txt && find . -not -type d";
+    let mut shell = Command::new("sh");
+    let left = printed(shell.args(["-c", uninstall]).current_dir(&moved));
+    assert!(left.is_empty(), "not in installed-files.txt:\n{left}");
+}
+
+/// Runs an example against `tvmspec serve`.
+#[cfg(feature = "cli")]
+fn runs_remote(program: &Path) {
+    let server = Serving::server(&["--allow-load"]);
+    let text = printed(
+        Command::new(program)
+            .arg(server.address.port().to_string())
+            .arg(root().join("golden/module/open-0.22.so")),
+    );
+    for expected in [
+        "the library there has a function `nothing`",
+        "testing.echo(42) = 42",
+        "missing.so: ",
+    ] {
+        assert!(text.contains(expected), "{}: {text}", program.display());
+    }
+}
+
+#[test]
+fn cmake_finds_the_package_by_version() {
+    if !is_installed("cc") || !is_installed("cmake") || !is_installed("make") {
+        return skipped("there is no C compiler (cc), no cmake or no make");
+    }
+    let installed = match install("lib64") {
+        Ok(installed) => installed,
+        Err(why) => return skipped(why),
+    };
+    let (major, minor) = (
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        env!("CARGO_PKG_VERSION_MINOR"),
+    );
+    let own = format!("{major}.{minor}");
+    let next = format!("{major}.{}", minor.parse::<u32>().unwrap() + 1);
+    let questions = [
+        (String::new(), true),
+        (own.clone(), true),
+        (format!("{} EXACT", env!("CARGO_PKG_VERSION")), true),
+        (format!("0.0...{next}"), true),
+        (format!("{own}...<{next}"), true),
+        ("OPTIONAL_COMPONENTS nosuch".to_owned(), true),
+        (next.clone(), false),
+        (format!("{own}.9999"), false),
+        (format!("{next}...9"), false),
+        (format!("0.0...<{own}"), false),
+        ("COMPONENTS nosuch".to_owned(), false),
+    ];
+    let mut lists = "cmake_minimum_required(VERSION 3.19)\nproject(versions C)\n".to_owned();
+    for (arguments, _) in &questions {
+        lists.push_str("unset(tvmspec_FOUND)\nset(tvmspec_DIR ${PACKAGE})\n");
+        lists.push_str(&format!("find_package(tvmspec {arguments} QUIET)\n"));
+        lists.push_str(
+            "if(tvmspec_FOUND)\n  message(\"found\")\nelse()\n  message(\"not found\")\nendif()\n",
+        );
+    }
+    // A compiler for 32 bits.
+    lists.push_str(
+        "set(CMAKE_SIZEOF_VOID_P 4)\nset(tvmspec_DIR ${PACKAGE})\nfind_package(tvmspec QUIET)\n",
+    );
+    lists.push_str("message(\"${tvmspec_FOUND}\")\n");
+    let source = installed.folder.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("CMakeLists.txt"), lists).unwrap();
+    let package = installed.libraries.join("cmake/tvmspec");
+    let output = Command::new("cmake")
+        .arg(format!("-DPACKAGE={}", package.display()))
+        .args(["-S", ".", "-B", "built"])
+        .current_dir(&source)
+        .output()
+        .unwrap();
+    // `message` without a mode writes to stderr.
+    let text = String::from_utf8_lossy(&output.stderr);
+    let expected = questions
+        .iter()
+        .map(|(_, is_found)| if *is_found { "found" } else { "not found" });
+    let expected: Vec<&str> = expected.chain(["0"]).collect();
+    let questions: Vec<&String> = questions.iter().map(|(arguments, _)| arguments).collect();
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected, "{questions:?}");
 }
