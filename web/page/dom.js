@@ -41,12 +41,17 @@ function filled(made, properties, children) {
  * @param {string} text
  */
 export function visible(text) {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (letter) =>
-    `\\u{${letter.charCodeAt(0).toString(16)}}`);
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu, (letter) =>
+    `\\u{${letter.codePointAt(0)?.toString(16)}}`);
+}
+
+/** Returns the text, or its beginning and `…` if it has more letters. @param {string} text @param {number} most */
+export function clipped(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "")}…` : text;
 }
 
 /**
- * A sentence: words between backticks become code, and *words* are emphasized.
+ * Creates the nodes of a sentence: words between backticks become code, and *words* are emphasized.
  * @param {string | null | undefined} text
  * @returns {any[]}
  */
@@ -90,7 +95,44 @@ export function table(titles, rows) {
     element("tbody", {}, rows.map((row) => element("tr", {}, row.map((cell, at) => element("td", { class: look(cell), ...kind(at) }, cell)))))));
 }
 
-/** The color of a variable of the style sheet, for a canvas. @param {string} name */
+/** Returns the color of a variable of the style sheet, for a canvas. @param {string} name */
 export function colorOf(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** Rows of a page of a long table. */
+const PAGE = 200;
+
+/**
+ * Creates a table of any length. A long one has pages and a filter. Only the rows of the shown page are created.
+ * @template T
+ * @param {string[]} titles @param {T[]} items @param {(item: T) => any[]} rowOf @param {(item: T) => string} textOf the text that the filter searches
+ */
+export function pagedTable(titles, items, rowOf, textOf) {
+  if (items.length <= PAGE) return table(titles, items.map(rowOf));
+  let chosen = items;
+  let first = 0;
+  const place = element("div");
+  const state = element("span", { class: "faint", role: "status" });
+  const filter = element("input", { type: "search", "aria-label": "filter", placeholder: "Filter", oninput: () => {
+    const wanted = filter.value.toLowerCase();
+    chosen = items.filter((item) => textOf(item).toLowerCase().includes(wanted));
+    show(0);
+  } });
+  const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {number} */ by) => element("button", { type: "button", "aria-label": title, onclick: () => show(first + by) }, text);
+  const [before, after] = [button("‹", "previous page", -PAGE), button("›", "next page", PAGE)];
+  /** @param {number} at */
+  function show(at) {
+    if (at < 0 || (at > 0 && at >= chosen.length)) return;
+    first = at;
+    const end = Math.min(first + PAGE, chosen.length);
+    const number = (/** @type {number} */ value) => value.toLocaleString("en");
+    state.textContent = chosen.length === 0 ? "No row contains this text." : `${number(first + 1)} to ${number(end)} of ${number(chosen.length)}`;
+    // Not `disabled`, because a button loses the focus with it.
+    before.setAttribute("aria-disabled", String(first === 0));
+    after.setAttribute("aria-disabled", String(end === chosen.length));
+    place.replaceChildren(table(titles, chosen.slice(first, end).map(rowOf)));
+  }
+  show(0);
+  return element("div", {}, element("div", { class: "row tools" }, filter, before, after, state), place);
 }

@@ -1,64 +1,106 @@
-// Drawings of nodes and arrows. dagre computes the layout. Above a few hundred nodes, where dagre takes seconds, nodes are placed in rows.
-import { drawn, element } from "./dom.js";
+// Drawings of nodes and arrows. Nodes are buttons, of which the Tab key reaches one; the arrow keys go from node to node.
+import { clipped, drawn, element } from "./dom.js";
+import { layout } from "./layout.js";
 
 /**
  * @typedef {{id: string, lines: string[], fill?: string, group?: string, open?: () => void, label?: string}} DrawnNode
- * @typedef {{from: string, to: string}} DrawnEdge
+ * @typedef {import("./layout.js").Edge} DrawnEdge
  */
 
-/** The maximal number of nodes for dagre. */
-const DAGRE = 400;
-/** The maximal number of nodes in a drawing, so that a browser scrolls smoothly. */
+/** The maximal number of nodes and arrows in a drawing, so that a browser scrolls smoothly. */
 export const MOST_NODES = 3000;
+export const MOST_EDGES = 20_000;
+/** Letters of a line in a node. */
+const MOST_NODE_LETTERS = 36;
+
+/** The number of drawings so far. It makes the ids of their parts unique. */
+let count = 0;
 
 /**
- * Draws nodes and edges from top to bottom. Nodes are buttons; a chosen node dims those of other groups.
- * @param {DrawnNode[]} all @param {DrawnEdge[]} edges @param {string} name
+ * Draws nodes and edges from top to bottom. A chosen node dims those of other groups.
+ * @param {DrawnNode[]} all @param {DrawnEdge[]} edges @param {string} name @param {number} [total] the number of nodes, if `all` has only the first
  */
-export function drawing(all, edges, name) {
+export function drawing(all, edges, name, total = all.length) {
+  count += 1;
+  const [arrow, keys] = [`arrow-${count}`, `keys-${count}`];
   const nodes = all.slice(0, MOST_NODES);
-  const boxes = new Map(nodes.map((node) => [node.id, {
-    node, width: Math.max(70, Math.max(...node.lines.map((line) => line.length)) * 7 + 18), height: 12 + node.lines.length * 15, x: 0, y: 0,
-  }]));
-  const kept = edges.filter((edge) => boxes.has(edge.from) && boxes.has(edge.to));
-  const dagre = /** @type {any} */ (globalThis).dagre;
-  const placed = dagre && nodes.length <= DAGRE ? byDagre(dagre, boxes, kept) : byRows(boxes, kept);
-  const lines = placed.lines.map((points) => drawn("path", { class: "edge", "marker-end": "url(#arrow)", d: curve(points) }));
+  const boxes = new Map(nodes.map((node) => {
+    const lines = node.lines.map((line) => clipped(line, MOST_NODE_LETTERS));
+    return [node.id, { node, lines, width: Math.max(70, Math.max(...lines.map((line) => line.length)) * 7 + 18), height: 12 + lines.length * 15, x: 0, y: 0 }];
+  }));
+  const known = edges.filter((edge) => boxes.has(edge.from) && boxes.has(edge.to));
+  const kept = known.slice(0, MOST_EDGES);
+  const placed = layout(boxes, kept);
+  const lines = placed.lines.map(({ path, isEnd }) => drawn("path", { class: "edge", "marker-end": isEnd ? `url(#${arrow})` : null, d: path }));
   /** @type {Map<string, any>} */
   const shapes = new Map();
   for (const [id, box] of boxes) {
     const { node } = box;
-    const shape = drawn("g", {
-      class: "node", tabindex: 0, role: "button", "aria-label": node.label ?? node.lines.join(", "),
-      transform: `translate(${box.x - box.width / 2} ${box.y - box.height / 2})`,
-      onclick: () => choose(id), onkeydown: (/** @type {KeyboardEvent} */ event) => key(event, id),
+    shapes.set(id, drawn("g", {
+      class: node.fill ? "node filled" : "node", style: node.fill ? `--fill:${node.fill}` : null, tabindex: -1, role: "button", "aria-pressed": "false",
+      "aria-label": node.label ?? node.lines.join(", "), "aria-describedby": keys, transform: `translate(${box.x - box.width / 2} ${box.y - box.height / 2})`,
+      onclick: (/** @type {Event} */ event) => { event.stopPropagation(); choose(id); }, onkeydown: (/** @type {KeyboardEvent} */ event) => key(event, id),
+      onfocus: () => reach(id),
     },
-    drawn("rect", { width: box.width, height: box.height, rx: 6, style: node.fill ? `fill:${node.fill}` : null }),
-    node.lines.map((line, at) => drawn("text", { x: box.width / 2, y: 17 + at * 15, "text-anchor": "middle", class: at > 0 ? "small" : null, style: at > 0 && node.fill ? "fill:var(--text)" : null }, line)));
-    shapes.set(id, shape);
+    drawn("rect", { width: box.width, height: box.height, rx: 6 }),
+    box.lines.map((line, at) => drawn("text", { x: box.width / 2, y: 17 + at * 15, "text-anchor": "middle", class: at > 0 ? "small" : null }, line))));
+  }
+  // The order of reading: rows from top to bottom. dagre centers the nodes of a row.
+  const order = [...boxes].sort(([, a], [, b]) => a.y - b.y || a.x - b.x).map(([id]) => id);
+  let reached = order[0];
+  shapes.get(reached)?.setAttribute("tabindex", "0");
+
+  /** Makes a node the one that the Tab key reaches. @param {string} id */
+  function reach(id) {
+    shapes.get(reached)?.setAttribute("tabindex", "-1");
+    shapes.get(id)?.setAttribute("tabindex", "0");
+    reached = id;
   }
   /** @param {string} id */
   function choose(id) {
     const chosen = boxes.get(id)?.node;
     for (const [other, shape] of shapes) {
       shape.classList.toggle("chosen", other === id);
+      shape.setAttribute("aria-pressed", String(other === id));
       shape.classList.toggle("dim", chosen?.group !== undefined && boxes.get(other)?.node.group !== chosen.group);
     }
+    reach(id);
     chosen?.open?.();
+  }
+  /** Ends the choice: all nodes have their colors again. */
+  function clear() {
+    for (const shape of shapes.values()) { shape.classList.remove("dim", "chosen"); shape.setAttribute("aria-pressed", "false"); }
   }
   /** @param {KeyboardEvent} event @param {string} id */
   function key(event, id) {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(id); }
-    if (event.key === "Escape") for (const shape of shapes.values()) shape.classList.remove("dim", "chosen");
-    const next = event.key === "ArrowDown" ? kept.find((edge) => edge.from === id)?.to : event.key === "ArrowUp" ? kept.find((edge) => edge.to === id)?.from : undefined;
-    if (next === undefined) return;
+    if (event.key === "Escape") clear();
+    const at = order.indexOf(id);
+    const moves = /** @type {Record<string, () => string | undefined>} */ ({
+      ArrowDown: () => nearest(id, kept.filter((edge) => edge.from === id).map((edge) => edge.to)),
+      ArrowUp: () => nearest(id, kept.filter((edge) => edge.to === id).map((edge) => edge.from)),
+      ArrowLeft: () => order[at - 1], ArrowRight: () => order[at + 1], Home: () => order[0], End: () => order[order.length - 1],
+    });
+    if (!(event.key in moves)) return;
     event.preventDefault();
-    shapes.get(next)?.focus();
+    const next = shapes.get(moves[event.key]() ?? id);
+    next?.focus({ preventScroll: true });
+    next?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
-  const view = drawn("svg", { width: placed.width, height: placed.height, viewBox: `0 0 ${placed.width} ${placed.height}`, role: "group", "aria-label": name },
-    drawn("defs", {}, drawn("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
+  /** Returns the neighbor whose row, and then whose place in it, is nearest. @param {string} id @param {string[]} neighbors */
+  function nearest(id, neighbors) {
+    const here = /** @type {any} */ (boxes.get(id));
+    const far = (/** @type {string} */ other) => { const box = /** @type {any} */ (boxes.get(other)); return Math.abs(box.y - here.y) * 1000 + Math.abs(box.x - here.x); };
+    let found = /** @type {string | undefined} */ (undefined);
+    for (const other of neighbors) if (other !== id && (found === undefined || far(other) < far(found))) found = other;
+    return found;
+  }
+
+  const view = drawn("svg", { width: placed.width, height: placed.height, viewBox: `0 0 ${placed.width} ${placed.height}`, role: "group", "aria-label": name, onclick: clear },
+    drawn("defs", {}, drawn("marker", { id: arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
       drawn("path", { class: "tip-of-edge", d: "M0 0L8 4L0 8z" }))),
-    lines, [...shapes.values()]);
+    lines, order.map((id) => shapes.get(id)));
   let scale = 1;
   const resize = (/** @type {number} */ factor) => {
     scale = Math.min(Math.max(scale * factor, 0.1), 3);
@@ -70,73 +112,21 @@ export function drawing(all, edges, name) {
   // A drawing that stays readable fits at first; of another one the first node is in sight.
   requestAnimationFrame(() => {
     if (frame.clientWidth / placed.width > 0.55) fit();
-    else frame.scrollLeft = (boxes.values().next().value?.x ?? 0) - frame.clientWidth / 2;
+    else frame.scrollLeft = (boxes.get(order[0])?.x ?? 0) - frame.clientWidth / 2;
   });
   const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) => element("button", { type: "button", "aria-label": title, title, onclick: act }, text);
+  const limits = [total > nodes.length ? `The first ${nodes.length.toLocaleString("en")} of ${total.toLocaleString("en")} nodes are drawn.` : "",
+    known.length > kept.length ? `The first ${kept.length.toLocaleString("en")} of ${known.length.toLocaleString("en")} arrows are drawn.` : ""].filter(Boolean).join(" ");
   return element("div", {},
-    all.length > nodes.length ? element("p", { class: "faint" }, `The first ${nodes.length} of ${all.length} are drawn.`) : null,
-    element("div", { class: "row", style: "margin-bottom:.4rem" }, button("−", "smaller", () => resize(0.8)), button("+", "larger", () => resize(1.25)), button("Fit", "fit the width", fit), button("1:1", "natural size", () => { scale = 1; resize(1); })),
+    limits ? element("p", { class: "faint" }, limits) : null,
+    element("div", { class: "row tools" }, button("−", "smaller", () => resize(0.8)), button("+", "larger", () => resize(1.25)), button("Fit", "fit the width", fit), button("1:1", "natural size", () => { scale = 1; resize(1); }),
+      element("span", { class: "faint keys", id: keys }, "Keys: up and down follow the arrows, left and right go through all nodes, Enter chooses, Escape ends the choice.")),
     frame);
-}
-
-/** @typedef {{node: DrawnNode, width: number, height: number, x: number, y: number}} Box */
-
-/** @param {any} dagre @param {Map<string, Box>} boxes @param {DrawnEdge[]} edges */
-function byDagre(dagre, boxes, edges) {
-  const graph = new dagre.graphlib.Graph({ multigraph: true });
-  graph.setGraph({ rankdir: "TB", nodesep: 18, ranksep: 30, marginx: 10, marginy: 10 });
-  graph.setDefaultEdgeLabel(() => ({}));
-  for (const [id, box] of boxes) graph.setNode(id, { width: box.width, height: box.height });
-  edges.forEach((edge, at) => graph.setEdge(edge.from, edge.to, {}, String(at)));
-  dagre.layout(graph);
-  for (const [id, box] of boxes) Object.assign(box, { x: graph.node(id).x, y: graph.node(id).y });
-  const { width, height } = graph.graph();
-  const lines = graph.edges().map((/** @type {any} */ edge) => graph.edge(edge).points);
-  return { width: Math.max(width, 40), height: Math.max(height, 40), lines: /** @type {{x: number, y: number}[][]} */ (lines) };
-}
-
-/** Places each node one row below the lowest of its predecessors. @param {Map<string, Box>} boxes @param {DrawnEdge[]} edges */
-function byRows(boxes, edges) {
-  /** @type {Map<string, string[]>} */
-  const into = new Map();
-  for (const edge of edges) into.set(edge.to, [...(into.get(edge.to) ?? []), edge.from]);
-  /** @type {Map<string, number>} */
-  const rows = new Map();
-  // Nodes of a graph come after their inputs. In a hostile file they may not. Their rows are then wrong, but the loop still ends.
-  for (const id of boxes.keys()) rows.set(id, Math.max(-1, ...(into.get(id) ?? []).map((from) => rows.get(from) ?? -1)) + 1);
-  /** @type {number[]} */
-  const right = [];
-  let width = 0;
-  for (const [id, box] of boxes) {
-    const row = rows.get(id) ?? 0;
-    const left = right[row] ?? 10;
-    box.x = left + box.width / 2;
-    box.y = row * 84 + 40;
-    right[row] = left + box.width + 16;
-    width = Math.max(width, right[row]);
-  }
-  const lines = edges.map((edge) => {
-    const [from, to] = [/** @type {Box} */ (boxes.get(edge.from)), /** @type {Box} */ (boxes.get(edge.to))];
-    return [{ x: from.x, y: from.y + from.height / 2 }, { x: to.x, y: to.y - to.height / 2 }];
-  });
-  return { width, height: right.length * 84 + 20, lines };
-}
-
-/** @param {{x: number, y: number}[]} points */
-function curve(points) {
-  const [first, ...rest] = points;
-  let path = `M${first.x} ${first.y}`;
-  for (let at = 0; at < rest.length; at += 1) {
-    const next = rest[at + 1];
-    if (next && at < rest.length - 1) path += `Q${rest[at].x} ${rest[at].y} ${(rest[at].x + next.x) / 2} ${(rest[at].y + next.y) / 2}`;
-    else path += `L${rest[at].x} ${rest[at].y}`;
-  }
-  return path;
 }
 
 /** Returns a pale color for a number, on which `--text` is readable in both schemes. @param {number} index */
 export function pale(index) {
   // The golden angle keeps neighbors apart.
-  const hue = Math.round((index * 137.508) % 360);
+  const hue = Number.isFinite(index) ? Math.round((index * 137.508) % 360) : 0;
   return `light-dark(hsl(${hue} 70% 86%), hsl(${hue} 45% 24%))`;
 }

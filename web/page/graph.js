@@ -1,15 +1,17 @@
 // A model as a drawing: the graph of a graph executor, or the calls of a function of Relax VM code. Nodes of one color share storage.
-import { drawing, pale } from "./drawing.js";
-import { counted, element, table } from "./dom.js";
+import { clipped, counted, element, table } from "./dom.js";
+import { drawing, MOST_EDGES, MOST_NODES, pale } from "./drawing.js";
 import { modules } from "./model.js";
 
 /**
  * @typedef {import("./drawing.js").DrawnNode} DrawnNode
- * @typedef {{title: string, nodes: (DrawnNode & {rows: [string, string][], storage: string | null})[], edges: import("./drawing.js").DrawnEdge[], note?: string}} DrawnModel
+ * @typedef {{title: string, nodes: (DrawnNode & {rows: [string, string][], storage: string | null})[], edges: import("./drawing.js").DrawnEdge[], total: number, note?: string}} DrawnModel
  */
 
 /** The maximal size in bytes of a graph that is drawn. */
 const MOST_GRAPH_BYTES = 64 << 20;
+/** The maximal number of outputs of a node that are listed. */
+const MOST_OUTPUTS = 100;
 
 /**
  * Finds the models that can be drawn.
@@ -60,31 +62,43 @@ function graphOf(title, text) {
   };
   const [shapes, types, storages] = [attribute("shape"), attribute("dltype"), attribute("storage_id")];
   const rows = listed(json.node_row_ptr);
-  const heads = new Set(listed(json.heads).map((/** @type {any} */ head) => head?.[0]));
+  const heads = new Set(listed(json.heads).map((/** @type {any} */ head) => `${head?.[0]} ${head?.[1] ?? 0}`));
   /** @type {DrawnModel["edges"]} */
   const edges = [];
-  const nodes = json.nodes.map((/** @type {any} */ node, /** @type {number} */ index) => {
-    const entry = rows[index] ?? index;
-    const shape = Array.isArray(shapes[entry]) ? `${types[entry] ?? ""}[${shapes[entry].join(", ")}]` : types[entry] ?? "";
-    const storage = storages[entry];
-    for (const input of listed(node.inputs)) edges.push({ from: String(input?.[0]), to: String(index) });
+  const nodes = json.nodes.slice(0, MOST_NODES).map((/** @type {any} */ node, /** @type {number} */ index) => {
+    for (const input of listed(node.inputs)) if (edges.length <= MOST_EDGES) edges.push({ from: String(input?.[0]), to: String(index) });
     const isCall = node.op !== "null";
-    const about = [["name", String(node.name)], ["operator", isCall ? String(node.attrs?.func_name ?? node.op) : "input or parameter"], ["result", shape]];
-    if (storage !== undefined) about.push(["storage", String(storage)]);
+    const about = [["name", String(node.name)], ["operator", isCall ? String(node.attrs?.func_name ?? node.op) : "input or parameter"]];
+    // The node has one entry for each of its outputs.
+    const first = Number.isInteger(rows[index]) ? rows[index] : index;
+    const count = Number.isInteger(rows[index + 1]) ? Math.min(Math.max(rows[index + 1] - first, 0), MOST_OUTPUTS) : 1;
+    const lines = [];
+    const places = [];
+    for (let output = 0; output < count; output += 1) {
+      const [type, shape, storage] = [types, shapes, storages].map((all) => all[first + output]);
+      const tensor = `${type ?? ""}${Array.isArray(shape) ? `[${shape.map((extent) => (typeof extent === "number" ? extent : "?")).join(", ")}]` : ""}`;
+      const isHead = heads.has(`${index} ${output}`);
+      about.push([count > 1 ? `output ${output}` : "result", [tensor, storage === undefined ? "" : `storage ${storage}`, isHead ? "an output of the graph" : ""].filter(Boolean).join(", ")]);
+      if (output < 3) lines.push(clipped(tensor, 30) + (isHead ? " → output" : ""));
+      if (storage !== undefined) places.push(String(storage));
+    }
+    if (count > 3) lines.push(`and ${count - 3} more`);
+    const [storage] = places;
+    const stored = places.length > 0 ? `storage ${clipped([...new Set(places)].join(", "), 20)}` : "";
     return {
-      id: String(index), rows: about, storage: storage === undefined ? null : String(storage), group: storage === undefined ? undefined : String(storage),
-      lines: [shortened(String(node.name)), shape + (heads.has(index) ? " → output" : ""), isCall ? "" : "input"].filter(Boolean),
+      id: String(index), rows: about, storage: storage ?? null, group: storage,
+      lines: [shortened(String(node.name)), ...lines, [isCall ? "" : "input", stored].filter(Boolean).join(", ")].filter(Boolean),
       fill: storage === undefined ? undefined : pale(Number(storage)),
-      label: `${node.name}, ${shape}, storage ${storage ?? "unknown"}`,
+      label: [node.name, ...lines, stored].filter(Boolean).join(", "),
     };
   });
-  return { title, nodes, edges };
+  return { title, nodes, edges, total: json.nodes.length };
 }
 
 /** Shortens the name of a generated function, because these names begin alike. @param {string} name */
 function shortened(name) {
   const short = name.replace(/^tvmgen_[a-z]+_/, "").replace(/^fused_/, "");
-  return short.length > 34 ? `${short.slice(0, 33)}…` : short;
+  return clipped(short, 34);
 }
 
 /**
@@ -105,16 +119,22 @@ function callsOf(code) {
   let storage = new Map();
   /** @type {Map<string, string>} */
   let shape = new Map();
+  /** Adds a node to the function, or only counts it. @param {DrawnModel["nodes"][number]} node */
+  function add(node) {
+    if (!made) return;
+    made.total += 1;
+    if (made.nodes.length < MOST_NODES) made.nodes.push(node);
+  }
   for (const line of code) {
     const constant = /^\s*(c\d+) = (.*)$/.exec(line);
     if (constant && !made) constants.set(constant[1], constant[2]);
     const header = /^\s*function (\S+?)\(([^)]*)\)/.exec(line);
     if (header) {
-      made = { title: `calls of ${header[1]}`, nodes: [], edges: [], note: "A node is a call of a kernel, in the order of the code; an arrow is a register. Calls of the machine itself are left out." };
+      made = { title: `calls of ${header[1]}`, nodes: [], edges: [], total: 0, note: "A node is a call of a kernel, in the order of the code; an arrow is a register. Calls of the machine itself are left out." };
       [writer, storage, shape] = [new Map(), new Map(), new Map()];
       found.push(made);
       header[2].split(",").map((each) => each.trim()).filter(Boolean).forEach((name, at) => {
-        made?.nodes.push({ id: `%${at}`, lines: [name, "input"], rows: [["input", name]], storage: null });
+        add({ id: `%${at}`, lines: [name, "input"], rows: [["input", name]], storage: null });
         writer.set(`%${at}`, `%${at}`);
       });
       continue;
@@ -137,10 +157,14 @@ function callsOf(code) {
       if (place !== undefined) about.push(["storage", `of instruction ${place}`]);
       const tensor = result === undefined ? "" : shape.get(result) ?? "";
       const weights = inputs.map((arg) => constants.get(arg)).filter((text) => text?.startsWith("tensor ")).map((text) => /** @type {string} */ (text).replace(/^tensor /, "").replace(/, \d+ bytes$/, ""));
-      made.nodes.push({ id: number, lines: [`${number}  ${shortened(callee)}`, tensor, weights.length ? `with ${weights.join(", ")}` : ""].filter(Boolean), rows: about, storage: place ?? null, group: place, fill: place === undefined ? undefined : pale(Number(place)), label: `${callee}, storage ${place ?? "unknown"}` });
+      add({
+        id: number, rows: about, storage: place ?? null, group: place, fill: place === undefined ? undefined : pale(Number(place)),
+        lines: [`${number}  ${shortened(callee)}`, tensor, weights.length ? `with ${weights.join(", ")}` : "", place === undefined ? "" : `storage ${place}`].filter(Boolean),
+        label: `${callee}, storage ${place ?? "unknown"}`,
+      });
       for (const input of new Set(inputs)) {
         const from = writer.get(input);
-        if (from !== undefined) made.edges.push({ from, to: number });
+        if (from !== undefined && made.edges.length <= MOST_EDGES) made.edges.push({ from, to: number });
       }
       if (result !== undefined) writer.set(result, number);
     } else if (target) {
@@ -154,16 +178,25 @@ function callsOf(code) {
 }
 
 /**
+ * Shows each model. Of several, one is open, and a drawing is made when its model is opened.
  * @param {DrawnModel[]} models
  */
 export function graphView(models) {
-  return element("div", {}, models.map((each) => {
-    const about = element("section", { "aria-live": "polite" });
-    const blocks = new Set(each.nodes.map((node) => node.storage).filter((storage) => storage !== null)).size;
-    for (const node of each.nodes) node.open = () => about.replaceChildren(table(["", "chosen"], node.rows));
-    return element("section", {},
-      models.length > 1 ? element("h2", {}, each.title) : null,
-      element("p", { class: "faint" }, `${counted(each.nodes.length, "node")}${blocks > 0 ? `, ${counted(blocks, "block")} of storage: nodes of one color share one. Choose a node to see which` : ""}. ${each.note ?? ""}`),
-      drawing(each.nodes, each.edges, each.title), about);
+  if (models.length === 1) return modelView(models[0]);
+  return element("div", {}, models.map((each, at) => {
+    const details = element("details", { class: "model", open: at === 0, ontoggle: () => fill() }, element("summary", {}, `${each.title}: ${counted(each.total, "node")}`));
+    const fill = () => { if (details.open && details.childElementCount === 1) details.append(modelView(each)); };
+    fill();
+    return details;
   }));
+}
+
+/** @param {DrawnModel} model */
+function modelView(model) {
+  const about = element("section", { "aria-live": "polite" });
+  const blocks = new Set(model.nodes.map((node) => node.storage).filter((storage) => storage !== null)).size;
+  const nodes = model.nodes.map((node) => ({ ...node, open: () => about.replaceChildren(table(["", "chosen"], node.rows)) }));
+  return element("section", {},
+    element("p", { class: "faint" }, `${counted(model.total, "node")}${blocks > 0 ? `, ${counted(blocks, "block")} of storage. Nodes with the same storage have the same color; choose one to see which` : ""}. ${model.note ?? ""}`),
+    drawing(nodes, model.edges, model.title, model.total), about);
 }

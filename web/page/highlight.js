@@ -1,7 +1,7 @@
 // Colors for source code of devices: CUDA, OpenCL, Metal, WGSL, C, PTX. One expression finds comments, texts, numbers and words.
 import { element } from "./dom.js";
 
-const TOKEN = /(\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)|(^[ \t]*#[^\n]*|@\w+|\[\[[^\]\n]*\]\])|(\b0[xX][\da-fA-F]+\w*|\b\d[\w.]*(?:[eE][+-]?\d+\w*)?)|(%?[A-Za-z_$][\w$]*|\.[a-zA-Z_]\w*)/gm;
+const TOKEN = /(\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|(?![\s\S])))|("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)|(^[ \t]*#[^\n]*|@\w+|\[\[[^\]\n]*\]\])|(\b0[xX][\da-fA-F]+\w*|\b\d[\w.]*(?:[eE][+-]?\d+\w*)?)|(%?[A-Za-z_$][\w$]*|\.[a-zA-Z_]\w*)/gm;
 
 const KEYWORDS = new Set(("__global__ __device__ __shared__ __restrict__ __launch_bounds__ extern static inline const constexpr volatile restrict if else for "
   + "while do switch case default break continue return struct typedef using namespace kernel __kernel __global __local __constant __private device "

@@ -1,16 +1,11 @@
-// The list of tensors, from the fields of a dump, and a histogram of the selected tensor.
-import { counted, drawn, element, hex, size, table } from "./dom.js";
+// The list of tensors, from the fields of a dump or the index of a tensor cache, and the values of the selected tensor.
+import { counted, element, hex, pagedTable, size } from "./dom.js";
+import { histogram } from "./histogram.js";
 import { modules } from "./model.js";
 
-/** The maximal number of bytes that a histogram reads. For a larger tensor it reads pieces at equal distances. */
-const MOST_READ_BYTES = 16 << 20;
-const PIECES = 64;
-const BINS = 48;
-/** Rows of the list. */
-const MOST_ROWS = 2000;
-
 /**
- * @typedef {{name: string, unit: number, start: number, end: number, code: number, bits: number, lanes: number, shape: number[]}} TensorPlace
+ * @typedef {{name: string, unit: number, start: number, end: number, code: number, bits: number, lanes: number, shape: number[], type: string, file?: string}} TensorPlace
+ *   a tensor; `file` is the name of another file that has its bytes
  */
 
 /**
@@ -19,6 +14,7 @@ const MOST_ROWS = 2000;
  * @returns {TensorPlace[]}
  */
 export function tensorsOf(model) {
+  if (model.inspect?.cache) return cached(model.inspect);
   /** @type {TensorPlace[]} */
   const found = [];
   model.units.forEach((unit, index) => {
@@ -33,12 +29,12 @@ export function tensorsOf(model) {
       else if (member === "dtype.lanes") tensor.lanes = Number(field.value);
       else if (member !== "data") tensor.shape.push(Number(field.value));
       else if (field.rule === "TEN-32") {
-        found.push({ ...tensor, name: prefix, unit: index, start: field.start, end: field.end });
+        found.push({ ...tensor, name: prefix, unit: index, start: field.start, end: field.end, type: dtype(tensor) });
         [prefix, tensor] = ["", blank()];
       }
     }
   });
-  name(model, found);
+  describe(model, found);
   return found;
 }
 
@@ -46,146 +42,96 @@ function blank() {
   return { code: -1, bits: 0, lanes: 1, shape: /** @type {number[]} */ ([]) };
 }
 
-/** Sets the names of tensors from the inspection, which lists them in the same order. @param {import("./model.js").Model} model @param {TensorPlace[]} found */
-function name(model, found) {
-  const give = (/** @type {TensorPlace[]} */ places, /** @type {any[]} */ named) => {
-    if (named.length === places.length) named.forEach((each, at) => { places[at].name = each.name || places[at].name; });
+/** Returns the tensors of a cache, whose bytes are in its shards. @param {any} inspection @returns {TensorPlace[]} */
+function cached(inspection) {
+  const files = inspection.cache.shards.flatMap((/** @type {any} */ shard) => new Array(shard.tensors).fill(shard.path));
+  return (inspection.params ?? []).map((/** @type {any} */ each, /** @type {number} */ at) => ({
+    ...blank(), name: each.name, unit: -1, start: 0, end: each.bytes, shape: each.shape, type: each.format && each.format !== "raw" ? `${each.dtype}, ${each.format}` : each.dtype, file: files[at] ?? "a shard",
+  }));
+}
+
+/** Sets names and types from the inspection, which lists the first tensors in the same order. @param {import("./model.js").Model} model @param {TensorPlace[]} found */
+function describe(model, found) {
+  const give = (/** @type {TensorPlace[]} */ places, /** @type {any[]} */ listed) => {
+    for (const [at, place] of places.entries()) {
+      const each = listed[at];
+      if (!each || each.shape?.join() !== place.shape.join()) return;
+      place.name = each.name || place.name;
+      place.type = each.dtype ?? place.type;
+    }
   };
-  give(found, model.inspect?.params ?? model.inspect?.tensor ?? []);
+  const listed = model.inspect?.params ?? model.inspect?.tensor ?? [];
+  give(found, listed);
+  // The fields of a large parameter file end early. The places of the other records follow from their shapes (TEN-20).
+  if (model.units[0]?.left_out_from !== undefined && found.length > 0) {
+    for (const each of listed.slice(found.length)) {
+      const start = found[found.length - 1].end + RECORD_BYTES + 8 * each.shape.length;
+      const [code, bits] = codesOf(each.dtype);
+      found.push({ ...blank(), name: each.name, unit: 0, start, end: start + each.bytes, code, bits, shape: each.shape, type: each.dtype });
+    }
+  }
   for (const { module, unit, start, end } of modules(model)) {
-    give(found.filter((place) => place.unit === unit && place.start >= start && place.end <= end), module.tensors ?? []);
+    const places = found.filter((place) => place.unit === unit && place.start >= start && place.end <= end);
+    give(places, module.tensors ?? []);
+    for (const place of places) {
+      const [, number] = /constants\[(\d+)\]$/.exec(place.name) ?? [];
+      const type = module.vm?.constants?.[Number(number)]?.type;
+      if (typeof type === "string") place.type = type;
+    }
   }
 }
 
-const CODES = ["int", "uint", "float", "handle", "bfloat", "complex", "bool"];
+/** The newest names of the codes. */
+const CODES = ["int", "uint", "float", "handle", "bfloat", "complex", "bool", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+  "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"];
 
-/** @param {TensorPlace} tensor */
-function dtype(tensor) {
-  const base = `${CODES[tensor.code] ?? `type ${tensor.code} of `}${tensor.code === 6 ? "" : tensor.bits}`;
-  return tensor.lanes > 1 ? `${base}x${tensor.lanes}` : base;
+/** Bytes of a record before its data, without its shape: magic number, reserved, device, rank, element type, size of the data. */
+const RECORD_BYTES = 40;
+
+/** Returns code and bits of an element type with one lane. @param {string} type @returns {[number, number]} */
+function codesOf(type) {
+  const small = CODES.indexOf(type, 6);
+  if (small >= 0) return [small, type === "bool" ? 8 : Number(/\d/.exec(type)?.[0])];
+  const [, name, bits] = /^([a-z]+)(\d+)$/.exec(type) ?? [];
+  return [CODES.indexOf(name), Number(bits)];
+}
+
+/** Returns the element type of a tensor that the inspection does not list. @param {{code: number, bits: number, lanes: number}} tensor */
+function dtype({ code, bits, lanes }) {
+  const base = code in CODES ? `${CODES[code]}${code > 5 ? "" : bits}` : `code ${code} with ${bits} bits`;
+  return lanes > 1 ? `${base}x${lanes}` : base;
 }
 
 /**
+ * Shows the list and, above it, the chosen tensor.
  * @param {import("./model.js").Model} model @param {TensorPlace[]} tensors @param {(unit: number, offset: number) => void} go
  */
 export function tensorsView(model, tensors, go) {
   const about = element("section", { "aria-live": "polite" });
   const total = tensors.reduce((sum, tensor) => sum + tensor.end - tensor.start, 0);
-  const rows = tensors.slice(0, MOST_ROWS).map((tensor) => [
-    element("button", { type: "button", class: "link", onclick: () => void choose(tensor) }, tensor.name || "tensor"),
-    dtype(tensor), `[${tensor.shape.join(", ")}]`, size(tensor.end - tensor.start),
-  ]);
+  const cut = model.inspect?.params ? undefined : model.units.find((unit) => unit.left_out_from !== undefined);
+  let chosen = 0;
   /** @param {TensorPlace} tensor */
   async function choose(tensor) {
-    about.replaceChildren(element("h2", {}, tensor.name), element("div", { class: "row" },
-      element("button", { type: "button", onclick: () => go(tensor.unit, tensor.start) }, `Show its bytes at ${hex(tensor.start)}`)), await histogram(model, tensor));
+    chosen += 1;
+    const mine = chosen;
+    const values = element("div", {}, element("p", { class: "faint" }, "Reading the values"));
+    about.replaceChildren(element("h2", {}, tensor.name || "tensor"), element("p", { class: "faint" }, `${tensor.type} [${tensor.shape.join(", ")}], ${size(tensor.end - tensor.start)}`),
+      tensor.file ? element("p", {}, "Its bytes are in the file ", element("code", {}, tensor.file), ", which this page does not read.")
+        : element("div", { class: "row" }, element("button", { type: "button", onclick: () => go(tensor.unit, tensor.start) }, `Show its bytes at ${hex(tensor.start)}`)),
+      tensor.file ? "" : values);
+    if (tensor.file) return;
+    const view = await histogram(model, tensor).catch((error) => element("p", { class: "note warn" }, error instanceof Error ? error.message : String(error)));
+    // The reader may have chosen another tensor.
+    if (mine === chosen) values.replaceChildren(view);
   }
   if (tensors[0]) void choose(tensors.find((tensor) => tensor.code !== 0 || tensor.shape.length > 0) ?? tensors[0]);
   return element("div", {},
-    element("p", { class: "faint" }, `${counted(tensors.length, "tensor")}, ${size(total)}. Choose one for its histogram.`),
+    element("p", { class: "faint" }, `${counted(tensors.length, "tensor")}, ${size(total)}. Choose one for its ${tensors[0]?.file ? "file" : "histogram"}.`,
+      cut ? ` The fields end at ${hex(cut.left_out_from ?? 0)} of ${cut.name}, so that later tensors are missing.` : ""),
     about,
-    table(["name", "type", "shape", "data#"], rows),
-    tensors.length > rows.length ? element("p", { class: "faint" }, `The first ${rows.length} are listed.`) : null);
-}
-
-/** @param {import("./model.js").Model} model @param {TensorPlace} tensor */
-async function histogram(model, tensor) {
-  const read = readerOf(tensor);
-  if (!read) return element("p", { class: "faint" }, `Values of type ${dtype(tensor)} have no histogram here.`);
-  const bytes = tensor.end - tensor.start;
-  const pieces = bytes > MOST_READ_BYTES ? PIECES : 1;
-  const length = Math.floor(Math.min(bytes, MOST_READ_BYTES) / pieces / read.size) * read.size;
-  /** @type {number[][]} */
-  const all = [];
-  for (let piece = 0; piece < pieces; piece += 1) {
-    const start = tensor.start + Math.floor((bytes - length) / Math.max(pieces - 1, 1) * piece / read.size) * read.size;
-    let part;
-    try {
-      part = await model.read(tensor.unit, start, start + length);
-    } catch {
-      return element("p", { class: "faint" }, "The bytes of this tensor are not in this page.");
-    }
-    all.push(read.values(new DataView(part.buffer, part.byteOffset, part.byteLength - part.byteLength % read.size)));
-  }
-  return summary(all.flat(), bytes / read.size, pieces > 1);
-}
-
-/** Returns a reader for values of the type, or null. Multi-byte values are little-endian (TEN-32). @param {TensorPlace} tensor */
-function readerOf(tensor) {
-  const { code, bits } = tensor;
-  const step = bits / 8;
-  /** @type {((view: DataView, at: number) => number) | null} */
-  let one = null;
-  if (code === 2 && bits === 32) one = (view, at) => view.getFloat32(at, true);
-  if (code === 2 && bits === 64) one = (view, at) => view.getFloat64(at, true);
-  if (code === 2 && bits === 16) one = (view, at) => half(view.getUint16(at, true));
-  if (code === 4 && bits === 16) one = (view, at) => bfloat(view.getUint16(at, true));
-  if (code === 0 && bits === 8) one = (view, at) => view.getInt8(at);
-  if (code === 0 && bits === 16) one = (view, at) => view.getInt16(at, true);
-  if (code === 0 && bits === 32) one = (view, at) => view.getInt32(at, true);
-  if (code === 0 && bits === 64) one = (view, at) => Number(view.getBigInt64(at, true));
-  if ((code === 1 || code === 6) && bits <= 8) one = (view, at) => view.getUint8(at);
-  if (code === 1 && bits === 16) one = (view, at) => view.getUint16(at, true);
-  if (code === 1 && bits === 32) one = (view, at) => view.getUint32(at, true);
-  if (code === 1 && bits === 64) one = (view, at) => Number(view.getBigUint64(at, true));
-  // Elements of less than a byte are packed in different ways by different releases.
-  if (one === null || (bits < 8 && bits !== 1)) return null;
-  const get = one;
-  const bytes = Math.max(step, 1);
-  return {
-    size: bytes,
-    /** @param {DataView} view */
-    values(view) {
-      const values = [];
-      for (let at = 0; at + bytes <= view.byteLength; at += bytes) values.push(get(view, at));
-      return values;
-    },
-  };
-}
-
-/** @param {number} bits */
-function half(bits) {
-  const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
-  if (exponent === 31) return fraction ? NaN : sign * Infinity;
-  return sign * (exponent === 0 ? fraction * 2 ** -24 : (1 + fraction / 1024) * 2 ** (exponent - 15));
-}
-
-/** @param {number} bits */
-function bfloat(bits) {
-  const view = new DataView(new ArrayBuffer(4));
-  view.setUint32(0, bits << 16);
-  return view.getFloat32(0);
-}
-
-/** @param {number[]} values @param {number} count @param {boolean} sampled */
-function summary(values, count, sampled) {
-  let [low, high, sum, zeros, bad] = [Infinity, -Infinity, 0, 0, 0];
-  for (const value of values) {
-    if (!Number.isFinite(value)) { bad += 1; continue; }
-    low = Math.min(low, value);
-    high = Math.max(high, value);
-    sum += value;
-    if (value === 0) zeros += 1;
-  }
-  const good = values.length - bad;
-  const pairs = [["values", `${count.toLocaleString("en")}${sampled ? `, of which ${values.length.toLocaleString("en")} were read` : ""}`]];
-  if (good > 0) pairs.push(["smallest, mean, largest", `${short(low)}, ${short(sum / good)}, ${short(high)}`]);
-  pairs.push(["zeros", `${zeros.toLocaleString("en")} (${(values.length ? zeros / values.length * 100 : 0).toFixed(1)} %)`]);
-  if (bad > 0) pairs.push(["NaN or infinite", bad.toLocaleString("en")]);
-  const list = element("dl", { class: "pairs" }, pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
-  if (good === 0) return list;
-  const width = (high - low) / BINS || 1;
-  const bins = new Array(BINS).fill(0);
-  for (const value of values) if (Number.isFinite(value)) bins[Math.min(Math.floor((value - low) / width), BINS - 1)] += 1;
-  const most = Math.max(...bins);
-  return element("div", {}, list, element("div", { class: "histogram" },
-    drawn("svg", { viewBox: `0 0 ${BINS} 100`, preserveAspectRatio: "none", role: "img", "aria-label": `histogram from ${short(low)} to ${short(high)}` },
-      bins.map((bin, at) => drawn("rect", { x: at + 0.04, y: 100 - bin / most * 100, width: 0.92, height: bin / most * 100 },
-        drawn("title", {}, `${short(low + at * width)} to ${short(low + (at + 1) * width)}: ${bin}`)))),
-    element("div", { class: "row" }, element("span", {}, short(low)), element("span", {}, `highest bar: ${counted(most, "value")}`), element("span", {}, short(high)))));
-}
-
-/** @param {number} value */
-function short(value) {
-  return Number.isInteger(value) ? value.toLocaleString("en") : Number(value.toPrecision(5)).toString();
+    pagedTable(["name", "type", "shape", "data#"], tensors, (tensor) => [
+      element("button", { type: "button", class: "link", onclick: () => void choose(tensor) }, tensor.name || "tensor"),
+      tensor.type, `[${tensor.shape.join(", ")}]`, size(tensor.end - tensor.start),
+    ], (tensor) => `${tensor.name} ${tensor.type} [${tensor.shape.join(", ")}]`));
 }
