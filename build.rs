@@ -27,8 +27,8 @@ use tree::files;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=build");
-    // Compiled code looks for the C interface among the symbols of the process. Programs of others do without this, by
-    // `src/module/dso/trampolines.rs`; where that writes no code, they need it too.
+    // Compiled code looks for the C interface among the symbols of the process. This option reaches only the programs of this package.
+    // Other programs use `src/module/dso/trampolines.rs`, or need the option too on processors for which that writes no code.
     if env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "unix") {
         println!("cargo::rustc-link-arg=-rdynamic");
     }
@@ -73,7 +73,7 @@ fn main() {
     fs::write(out.join("embedded.rs"), code).expect("OUT_DIR is writable");
 }
 
-/// A table of the deflated cases and goldens.
+/// Writes the table of the deflated cases and goldens.
 #[cfg(feature = "embed")]
 fn embed(code: &mut String, root: &Path, out: &Path) {
     use flate2::{Compression, write::DeflateEncoder};
@@ -93,8 +93,8 @@ fn embed(code: &mut String, root: &Path, out: &Path) {
     table(code, out, "SUITE", "[u8]", "suite", &names);
 }
 
-/// A table of where code names each rule, sorted by its id; of a rule that is a behaviour and has no line that checks it, where
-/// comments do. Imports name them too and are left out.
+/// Writes the table of the lines of code that name each rule, sorted by its id. If only comments name a rule, these are its lines.
+/// Imports do not count.
 fn places(code: &mut String, root: &Path) {
     println!("cargo::rerun-if-changed={}", root.join("src").display());
     let mut places = BTreeMap::<String, Vec<String>>::new();
@@ -134,6 +134,7 @@ fn places(code: &mut String, root: &Path) {
     code.push_str("];\n");
 }
 
+/// Writes a table of files, sorted by name.
 fn table(code: &mut String, root: &Path, name: &str, kind: &str, room: &str, files: &[String]) {
     let include = if kind == "str" {
         "include_str"

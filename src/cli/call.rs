@@ -206,6 +206,13 @@ pub(super) fn load_error(path: &Path, failed: &tvmspec::function::Error) -> CliE
         return CliError::Message(hint);
     }
     let reason = failed.reason();
+    // The answer of musl's `dlopen` in a static program.
+    if reason.contains("Dynamic loading not supported") {
+        return CliError::Message(format!(
+            "{}: this program is static and cannot load libraries. Use the one that `cargo install` or `pip install` installs",
+            output::file_name(path)
+        ));
+    }
     CliError::Message(match failed.violation() {
         Some(broken) if broken.rule() == BLOB_06 => format!(
             "{}: {reason}. `tvmspec inspect` shows what can be read of it, and a runtime with a loader of that kind runs it",

@@ -21,7 +21,8 @@ pub(crate) fn run(args: ManArgs) -> Result<Exit, CliError> {
     let mut folder = OutputFolder::open(&args.output, &[])?;
     for command in commands.chain([&program]) {
         // `tvmspec-check.1`: `build` gave the commands these names.
-        let manual = clap_mangen::Man::new(command.clone());
+        let manual = clap_mangen::Man::new(command.clone())
+            .source(concat!("tvmspec ", env!("CARGO_PKG_VERSION")));
         let mut page = Vec::new();
         manual.render(&mut page)?;
         folder.write(&manual.get_filename(), &page, Content::Text)?;
