@@ -1,7 +1,8 @@
 /* A C callback as a function of the runtime, called by name.
- *   release/install-c PREFIX
+ * With the C library in PREFIX, as `release/install-c PREFIX` or the archive of a release installs it, in the folder of this file:
+ *
  *   export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LD_LIBRARY_PATH=PREFIX/lib
- *   cc examples/c/callback.c $(pkg-config --cflags --libs tvmspec) -o callback && ./callback */
+ *   cc callback.c $(pkg-config --cflags --libs tvmspec) -o callback && ./callback */
 #include <stdio.h>
 #include <string.h>
 #include "tvm_ffi_c_api.h"

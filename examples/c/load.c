@@ -1,10 +1,13 @@
 /*
  * Registers a callback, finds it again and calls it. Then loads a library of TVM 0.8 and calls it, through the C interface.
  *
- *   release/install-c PREFIX
+ * With the C library in PREFIX, as `release/install-c PREFIX` or the archive of a release installs it, in the folder of this file:
+ *
  *   export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LD_LIBRARY_PATH=PREFIX/lib
- *   cc examples/c/load.c $(pkg-config --cflags --libs tvmspec) -o load
- *   ./load golden/module/host-0.8.so
+ *   cc load.c $(pkg-config --cflags --libs tvmspec) -o load
+ *   ./load host-0.8.so
+ *
+ * The archive contains host-0.8.so; in the source tree it is in golden/module.
  */
 #include <stdio.h>
 

@@ -1,9 +1,12 @@
 /* Uses an RPC server from C: connects, uploads a library, loads it there, looks up its function, and makes calls. One call fails.
- *   release/install-c PREFIX
+ * With the C library in PREFIX, as `release/install-c PREFIX` or the archive of a release installs it, in the folder of this file:
+ *
  *   export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LD_LIBRARY_PATH=PREFIX/lib
- *   cc examples/c/remote.c $(pkg-config --cflags --libs tvmspec) -o remote
+ *   cc remote.c $(pkg-config --cflags --libs tvmspec) -o remote
  *   tvmspec serve --port 9090 --allow-load &
- *   ./remote 9090 golden/module/open-0.22.so */
+ *   ./remote 9090 open-0.22.so
+ *
+ * The archive contains open-0.22.so; in the source tree it is in golden/module. The command line of cargo or pip can serve it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

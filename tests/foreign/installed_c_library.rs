@@ -10,8 +10,6 @@
     feature = "target"
 ))]
 
-#[cfg(feature = "cli")]
-use crate::support::serving::Serving;
 use crate::support::skip::skipped;
 use crate::support::{cargo, python};
 use object::{Object as _, ObjectSymbol as _};
@@ -293,32 +291,12 @@ fn cmake_builds_every_example_with_each_library() {
     for ending in ["", "_static"] {
         runs_load(&built.join(format!("load{ending}")), &nowhere);
         runs_callback(&built.join(format!("callback{ending}")), &nowhere);
-        #[cfg(feature = "cli")]
-        runs_remote(&built.join(format!("remote{ending}")));
     }
 
     let uninstall = "xargs rm <share/tvmspec/installed-files.txt && find . -not -type d";
     let mut shell = Command::new("sh");
     let left = printed(shell.args(["-c", uninstall]).current_dir(&moved));
     assert!(left.is_empty(), "not in installed-files.txt:\n{left}");
-}
-
-/// Runs an example against `tvmspec serve`.
-#[cfg(feature = "cli")]
-fn runs_remote(program: &Path) {
-    let server = Serving::server(&["--allow-load"]);
-    let text = printed(
-        Command::new(program)
-            .arg(server.address.port().to_string())
-            .arg(root().join("golden/module/open-0.22.so")),
-    );
-    for expected in [
-        "the library there has a function `nothing`",
-        "testing.echo(42) = 42",
-        "missing.so: ",
-    ] {
-        assert!(text.contains(expected), "{}: {text}", program.display());
-    }
 }
 
 #[test]
