@@ -6,8 +6,8 @@
  * @typedef {{from: string, to: string}} Edge
  * @typedef {{path: string, isEnd: boolean}} Line a part of an arrow, and whether the arrow ends with it
  * @typedef {{width: number, height: number, lines: Line[]}} Layout
- * @typedef {{row: number, half: number, x: number, weight: number, box: Box | null, above: [number, number][], below: [number, number][]}} Item
- *   a node or the place of a long arrow in a row. Its neighbors are pairs of a number of an item and how strongly it attracts.
+ * @typedef {{row: number, half: number, x: number, side: number, weight: number, box: Box | null, above: [number, number][], below: [number, number][]}} Item
+ *   a node or the place of a long arrow in a row. Lines are on the left side of calls, and inputs on the right. Its neighbors are pairs of a number of an item and how strongly it attracts.
  */
 
 /** The maximal number of nodes for dagre, and the maximal number of rows that all arrows together cross. */
@@ -96,7 +96,7 @@ function byRows(boxes, rows, forward, pairs) {
   for (const [, to] of forward) hasInput[to] = true;
   // Calls keep their place. Lines, and then inputs, are moved aside.
   /** @type {Item[]} */
-  const items = boxes.map((box, at) => ({ row: rows[at], half: box.width / 2, x: 0, weight: hasInput[at] ? 1 : 1e-6, box, above: [], below: [] }));
+  const items = boxes.map((box, at) => ({ row: rows[at], half: box.width / 2, x: 0, side: hasInput[at] ? 0 : 2, weight: hasInput[at] ? 1 : 1e-6, box, above: [], below: [] }));
   const lowest = [...rows];
   for (const [from, to] of forward) lowest[from] = Math.max(lowest[from], rows[to] - 1);
   /** The first place of the line of each node. @type {Map<number, number>} */
@@ -107,7 +107,7 @@ function byRows(boxes, rows, forward, pairs) {
     for (let row = rows[at] + 1; row <= lowest[at]; row += 1) {
       const last = row === rows[at] + 1 ? at : items.length - 1;
       items[last].below.push([items.length, last === at ? 0.01 : 1]);
-      items.push({ row, half: 4, x: 0, weight: 1e-3, box: null, above: [[last, last === at ? 0.1 : 1]], below: [] });
+      items.push({ row, half: 4, x: 0, side: -2, weight: 1e-3, box: null, above: [[last, last === at ? 0.1 : 1]], below: [] });
     }
   });
   /** Returns the item from which the last part of an arrow starts. @type {(from: number, to: number) => number} */
@@ -178,7 +178,7 @@ function byRows(boxes, rows, forward, pairs) {
  * @param {Item[]} row
  */
 function spread(row) {
-  row.sort((a, b) => a.x - b.x);
+  row.sort((a, b) => a.x + a.side - b.x - b.side);
   /** @type {{first: number, sum: number, weight: number}[]} */
   const blocks = [];
   const offsets = [0];
