@@ -22,7 +22,7 @@ const PROFILE_STYLE: &str = "main{max-width:78rem;margin:0 auto;padding:1rem}\
     .parts a{min-width:0;overflow:hidden;white-space:nowrap;text-overflow:ellipsis;font-size:.87em;line-height:3.2rem;color:var(--text);text-decoration:none}\
     .parts a.line{box-shadow:inset -1px 0 var(--back)}.parts a.named{padding:0 .35em}.parts a:hover,.parts a:focus-visible{outline:2px solid var(--text);outline-offset:-2px}\
     .parts a,td i{background:light-dark(hsl(var(--h) 70% 80%),hsl(var(--h) 45% 30%))}.parts a.rest{background:var(--raised)}\
-    td i{display:inline-block;width:1.1em;height:1.1em;margin-right:.5em;vertical-align:-.2em}tr:target{background:var(--mark)}td.name{overflow-wrap:anywhere}\
+    td i{display:inline-block;width:1.1em;height:1.1em;margin-right:.5em;vertical-align:-.2em}tr:target{background:var(--mark)}th.name{width:40%}td.name{word-break:break-all;min-width:14rem}.parts a,td i{print-color-adjust:exact}\
     @media(max-width:40rem){thead{display:none}tr{display:flex;flex-wrap:wrap;gap:0 1rem;border-bottom:1px solid var(--line);padding:.3rem 0}\
     td{border:0;padding:0}td.name,td.shapes{flex:1 0 100%;overflow-wrap:anywhere}td.shapes{color:var(--faint)}.count::before{content:\"calls \"}.took::after{content:\" us\"}}";
 
@@ -64,7 +64,7 @@ fn bars_and_table(out: &mut String, operators: &[Operator]) {
     };
     let _ = writeln!(
         out,
-        "<p>{} of {} took {:.1} us. Point at a part of a bar for its name and time; click it for its row.</p>\n<h2>By operator</h2>\n<div class=\"parts\">",
+        "<p>{} of {} took {:.1} us. Point at a part of a bar for its name and time; click it, or press Enter on it, for its row.</p>\n<h2>By operator</h2>\n<div class=\"parts\">",
         format_count(operators.len(), "call"),
         format_count(totals.len(), "operator"),
         micros(total),
@@ -88,7 +88,7 @@ fn bars_and_table(out: &mut String, operators: &[Operator]) {
             if wide >= LEAST_NAME { &*others } else { "" },
         );
     }
-    out.push_str("</div>\n<h2>In the order of the calls</h2>\n<div class=\"scroll\"><div class=\"parts calls\">\n");
+    out.push_str("</div>\n<h2>In the order of the calls</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"calls in their order\"><div class=\"parts calls\">\n");
     // The shortest calls are left out of a long profile.
     let mut shortest: Vec<Duration> = operators.iter().map(|operator| operator.took).collect();
     shortest.sort_unstable_by(|left, right| right.cmp(left));
@@ -100,7 +100,7 @@ fn bars_and_table(out: &mut String, operators: &[Operator]) {
         }
     }
     out.push_str(
-        "</div></div>\n<h2 id=\"table\">Table</h2>\n<table><thead><tr><th>operator</th><th class=\"number\">calls</th>\
+        "</div></div>\n<h2 id=\"table\">Table</h2>\n<table><thead><tr><th class=\"name\">operator</th><th class=\"number\">calls</th>\
          <th class=\"number\">us</th><th class=\"number\">share</th><th>shapes of the longest call</th></tr></thead><tbody>\n",
     );
     for (index, each) in totals.iter().enumerate() {
