@@ -2,7 +2,6 @@
 
 use super::convert_params::CacheForm;
 use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
-use super::output::escape_line;
 use super::package::Packaging;
 use super::replace_blob::WholeLibrary;
 use super::{CliError, Exit, convert_params};
@@ -56,13 +55,14 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         let layout = args.layout.unwrap_or(blob.layout);
         // BLOB-17: if the other layout cannot hold something, the command fails, but the file breaks no rule.
         let converted = blob.convert(layout).map_err(|broken| {
-            CliError::new(format!(
+            let message = format!(
                 "{} cannot go from layout {} to {}: {}",
-                escape_line(&unit.name),
+                unit.name,
                 blob.layout,
                 layout,
                 broken.message()
-            ))
+            );
+            CliError::broken(&unit.name, &broken, message)
         })?;
         // A payload that did not change is copied unchanged, including bytes that no reader checks.
         let places = converted

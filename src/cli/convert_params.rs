@@ -4,7 +4,7 @@ use super::input::{Input, is_stdin, read_sibling, subject};
 use super::output::{self, Content, file_name};
 use super::output_folder::OutputFolder;
 use super::verify::diagnostics;
-use super::{CliError, Exit};
+use super::{CliError, Exit, embedding};
 use std::path::Path;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::document::newest_of;
@@ -23,12 +23,14 @@ pub(crate) struct CacheForm {
 
 /// Converts the parameters in `file` to `to`. Returns `None` if the file has none.
 pub(crate) fn convert(file: &Path, to: &Path, form: CacheForm) -> Result<Option<Exit>, CliError> {
-    if is_stdin(file) {
+    // Stdin can only be read once.
+    if is_stdin(file) && !embedding::is_embedded() {
         return Ok(None);
     }
     let input = Input::open(file)?;
     match FileForm::detect(input.bytes()) {
-        FileForm::TensorCache => to_params(&input, file, to).map(Some),
+        // An index in memory has no shards.
+        FileForm::TensorCache if !is_stdin(file) => to_params(&input, file, to).map(Some),
         FileForm::Params => to_cache(&input, file, to, &form).map(Some),
         _ => Ok(None),
     }
@@ -108,6 +110,8 @@ fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<E
     // The index is written last, so that its shards exist when it appears.
     let text = writer.index(&cache)?;
     folder.write(index, text.as_bytes(), Content::Text)?;
+    // An old index must not refer to new shards, even if the command is killed here.
+    folder.remove(index)?;
     folder.finish()?;
     Ok(Exit::Good)
 }

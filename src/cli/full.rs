@@ -13,6 +13,7 @@ mod device_mirror;
 mod devices;
 mod diagnostic;
 mod dump;
+mod embedded;
 mod explain;
 mod extract;
 mod hexdump;
@@ -62,12 +63,13 @@ mod unpack;
 mod verdict;
 mod verify;
 
+pub use embedded::{UnpackedFiles, Written, unpack, write};
 pub use input::Input;
-pub use report::{ReportKind, ReportOptions, json_text, report, rules, with_library};
+pub use report::{ReportKind, ReportOptions, report, rules};
 
 use super::{
-    CliError, CommandLine, Exit, check, closed_stdout, color, output, output_folder, rule, table,
-    testee,
+    CliError, CommandLine, Exit, check, closed_stdout, color, embedding, output, output_folder, rule,
+    table, testee,
 };
 use clap::Subcommand;
 use std::ffi::OsString;

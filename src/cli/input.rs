@@ -4,11 +4,13 @@
 //! options name, which must have an end. Messages about unknown names suggest the most similar known name.
 
 use super::CliError;
+use super::embedding::{self, SharedBytes};
 use super::mapped_file::MappedFile;
 use super::output::{self, escape_line};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tvmspec::blob::ForeignKinds;
 use tvmspec::examine::Subject;
 use tvmspec::file_name::is_file_name;
@@ -48,11 +50,11 @@ enum Bytes {
     /// Memory of this process.
     Read(Vec<u8>),
     /// Memory of the caller.
-    Lent(Box<dyn AsRef<[u8]> + Send + Sync>),
+    Lent(SharedBytes),
 }
 
 impl Input {
-    /// Opens `path`, or stdin for `-`.
+    /// Opens `path`. `-` is stdin, or the input of an embedded command.
     ///
     /// For a folder with the index of a tensor cache, opens that index.
     ///
@@ -60,13 +62,17 @@ impl Input {
     ///
     /// The file cannot be read; the message names a file with a similar name.
     pub fn open(path: &Path) -> Result<Input, CliError> {
+        let shared = embedding::with_exchange(|exchange| exchange.input.clone()).flatten();
+        if let Some((name, bytes)) = shared.filter(|_| is_stdin(path)) {
+            return Ok(Input::shared(name, bytes));
+        }
         let given = path.to_owned();
         let index = index_in(path);
         let path = index.as_deref().unwrap_or(path);
         let bytes = if is_stdin(path) {
             Bytes::Read(read_stream(io::stdin().lock()).map_err(CliError::new)?)
         } else {
-            open(path).map_err(|error| cannot_read(path, &error))?
+            open(path).map_err(|error| cannot_read(path, error))?
         };
         let name = name_of(path);
         Ok(Input {
@@ -78,12 +84,37 @@ impl Input {
 
     /// Creates an input of bytes that are in memory, without a copy. `name` stands for the file in reports.
     pub fn lent(name: String, bytes: Box<dyn AsRef<[u8]> + Send + Sync>) -> Input {
+        Input::shared(name, bytes.into())
+    }
+
+    fn shared(name: String, bytes: SharedBytes) -> Input {
         Input {
             name,
             // Like stdin, it has neither a side file nor shards.
             path: "-".into(),
             bytes: Bytes::Lent(bytes),
         }
+    }
+
+    /// Returns the name and the bytes.
+    pub(super) fn into_shared(self) -> (String, SharedBytes) {
+        match self.bytes {
+            Bytes::Lent(bytes) => (self.name, bytes),
+            bytes => (self.name, Arc::new(bytes)),
+        }
+    }
+
+    /// Fails if the file became shorter while it was read. The reads after that returned zeros.
+    pub(super) fn check_length(&self) -> Result<(), CliError> {
+        match &self.bytes {
+            Bytes::Mapped(map) if map.is_shortened() => Err(became_shorter(&self.name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns its name in reports.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns the path as on the command line.
@@ -234,7 +265,10 @@ fn open(path: &Path) -> io::Result<Bytes> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
-        return Err(io::Error::other("it is a directory; give a file in it"));
+        return Err(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "it is a directory; give a file in it",
+        ));
     }
     // Pipes and devices have no length and cannot be mapped.
     if !metadata.is_file() || metadata.len() < SMALL {
@@ -264,14 +298,12 @@ fn read_stream(from: impl Read) -> io::Result<Vec<u8>> {
 /// name one that has no end or blocks.
 pub(crate) fn open_regular_file(path: &Path) -> Result<(File, u64), CliError> {
     // Checked before opening: opening a pipe without a writer blocks.
-    let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
+    let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, error))?;
     if !metadata.is_file() {
-        return Err(CliError::new(format!(
-            "cannot read {}: it is not a regular file",
-            output::file_name(path)
-        )));
+        let error = io::Error::other("it is not a regular file");
+        return Err(cannot_read(path, error));
     }
-    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+    let file = File::open(path).map_err(|error| cannot_read(path, error))?;
     Ok((file, metadata.len()))
 }
 
@@ -282,12 +314,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     // At most the length that was read above: a file that grows during reading might never end.
     file.take(length)
         .read_to_end(&mut bytes)
-        .map_err(|error| cannot_read(path, &error))?;
+        .map_err(|error| cannot_read(path, error))?;
     Ok(bytes)
 }
 
 /// Creates the message for a file that cannot be read. If the name is wrong, it suggests the most similar name in the same folder.
-fn cannot_read(path: &Path, error: &io::Error) -> CliError {
+fn cannot_read(path: &Path, error: io::Error) -> CliError {
     let mut message = format!("cannot read {}: {error}", output::file_name(path));
     if error.kind() == io::ErrorKind::NotFound {
         message = format!("there is no file {}", output::file_name(path));
@@ -295,7 +327,19 @@ fn cannot_read(path: &Path, error: &io::Error) -> CliError {
             message.push_str(&format!("; did you mean {}?", output::file_name(&near)));
         }
     }
-    CliError::new(message)
+    CliError::File {
+        path: path.to_owned(),
+        error,
+        message,
+    }
+}
+
+/// Creates the error for a mapped file that became shorter while it was read.
+pub(super) fn became_shorter(name: &str) -> CliError {
+    cannot_read(
+        Path::new(name),
+        io::Error::other("it became shorter while it was read"),
+    )
 }
 
 /// Returns the file in the same folder with the most similar name, if no more than a third of its letters differ.

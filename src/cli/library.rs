@@ -3,7 +3,7 @@
 use super::diagnostic::DiagnosedBytes;
 use super::input::Input;
 use super::output::{self, escape_line};
-use super::{CliError, Exit};
+use super::{CliError, Exit, embedding};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tvmspec::blob::{Blob, LibraryModule, PartialBlob};
@@ -46,6 +46,9 @@ impl LibraryChoice<'_> {
     ) -> Result<Exit, CliError> {
         self.with_partial_blob(|input, unit, partial| match partial.broken {
             None => work(input, unit, partial.blob, &partial.findings),
+            Some(broken) if embedding::is_embedded() => {
+                Err(CliError::broken(&unit.name, &broken, &broken))
+            }
             Some(broken) => {
                 let place = DiagnosedBytes {
                     name: &unit.name,
@@ -109,8 +112,10 @@ impl PayloadPlaces {
 /// Opens the container in the input, for commands that cannot work on a broken container. `layout` overrides the layout that symbols
 /// and bytes indicate (BLOB-18).
 pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'_>, CliError> {
-    Subject::open(&input.name, input.bytes(), layout)
-        .map_err(|broken| CliError::line(NotExaminable::broken(&input.name, &broken)))
+    Subject::open(&input.name, input.bytes(), layout).map_err(|broken| {
+        let message = NotExaminable::broken(&input.name, &broken);
+        CliError::broken(&input.name, &broken, message)
+    })
 }
 
 /// Selects the library binary for a command: the only one, or number `wanted`, counted from 0 in the order of the file.

@@ -1,10 +1,11 @@
 //! The manifest file that `pack` reads, and the files that it names.
 
-use super::CliError;
+use super::{CliError, embedding};
 use super::input::{self, Input};
 use super::output;
 use serde_json::Value;
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::pack::{ExportContent, ExportModule, HostCode, HostFormat};
 use tvmspec::examine::manifest::ManifestModule;
@@ -19,12 +20,14 @@ const SPARE: u64 = 4 << 20;
 /// The number of times that each byte of a file may be packed. A library binary in C text takes five times its bytes.
 const REPEATS: u64 = 4;
 
-/// Reads the manifest as a JSON value, and prepares access to the files that it names.
-pub(super) fn read(path: &Path) -> Result<(Value, NamedFiles), CliError> {
+/// Reads the manifest as a JSON value, and prepares access to the files that it names. Also returns its name in messages.
+pub(super) fn read(path: &Path) -> Result<(Value, NamedFiles, String), CliError> {
     let input = Input::open(path)?;
     let length = input.bytes().len();
     // Checked before any byte is read, because a sparse file may have any length.
-    if length > LONGEST {
+    // A manifest in memory is already there, and may contain payloads.
+    let is_in_memory = embedding::is_embedded() && input::is_stdin(path);
+    if length > LONGEST && !is_in_memory {
         return Err(CliError::new(format!(
             "{} has {length} bytes, and a manifest has at most {LONGEST}: put payloads into files, with `file`",
             input.line()
@@ -52,7 +55,14 @@ pub(super) fn read(path: &Path) -> Result<(Value, NamedFiles), CliError> {
         value.map_err(|error| CliError::new(format!("{}: {}", input.line(), error.trim_end())))?;
     // For stdin, which is `-`, the current folder.
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    Ok((value, NamedFiles::new(folder)))
+    let files = NamedFiles {
+        folder: (!is_in_memory).then_some(folder),
+        known: HashSet::new(),
+        bytes: 0,
+        read: 0,
+        failed: None,
+    };
+    Ok((value, files, input.line()))
 }
 
 /// Converts the module for an export together with host code. The code is read from `files`.
@@ -77,34 +87,48 @@ pub(super) fn into_export(
 /// The files that a manifest names. A small manifest may name one large file many times, so that the bytes read are limited by the size
 /// of the distinct files.
 pub(super) struct NamedFiles {
-    /// The folder to which their names are relative.
-    folder: PathBuf,
+    /// The folder to which their names are relative. `None` if they are in the memory of the program in which the command is embedded.
+    folder: Option<PathBuf>,
     /// The canonical paths of the files that were read.
     known: HashSet<PathBuf>,
     /// The total bytes of these files.
     bytes: u64,
     /// The bytes that were read, with repetitions.
     read: u64,
+    /// The file that could not be read.
+    failed: Option<(PathBuf, io::Error)>,
 }
 
 impl NamedFiles {
-    fn new(folder: PathBuf) -> NamedFiles {
-        NamedFiles {
-            folder,
-            known: HashSet::new(),
-            bytes: 0,
-            read: 0,
+    /// Creates the error of the manifest for this message, which may be about a file that could not be read.
+    pub(super) fn error(&mut self, message: String) -> CliError {
+        match self.failed.take() {
+            Some((path, error)) => CliError::File {
+                path,
+                error,
+                message,
+            },
+            None => CliError::new(message),
         }
     }
 
     /// Reads the file `name`.
     pub(super) fn load(&mut self, name: &str) -> Result<Vec<u8>, String> {
-        let path = self.folder.join(name);
-        let message = |error| match error {
-            CliError::Message(message) => message,
-            CliError::ClosedPipe => format!("cannot read {}", output::file_name(&path)),
+        let Some(folder) = &self.folder else {
+            let file = embedding::with_exchange(|exchange| exchange.files.get(name).cloned());
+            return file
+                .flatten()
+                .ok_or_else(|| format!("there is no file `{}`", output::escape_line(name)));
         };
-        let (_, length) = input::open_regular_file(&path).map_err(message)?;
+        let path = folder.join(name);
+        let mut message = |error: CliError| {
+            let message = error.to_string();
+            if let CliError::File { path, error, .. } = error {
+                self.failed = Some((path, error));
+            }
+            message
+        };
+        let (_, length) = input::open_regular_file(&path).map_err(&mut message)?;
         // `read` reports a name that does not exist.
         if self.known.insert(path.canonicalize().unwrap_or_default()) {
             self.bytes = self.bytes.saturating_add(length);

@@ -1,10 +1,12 @@
-//! Mapped files. If a file becomes shorter while it is read, the command ends with a message and exit code 2.
+//! Mapped files. If a file becomes shorter while it is read, the command ends with a message and exit code 2. In the process of another
+//! program, reads return zeros from then on, and the command fails.
 //!
 //! A page of a map after the new end of its file cannot be read, and the kernel sends SIGBUS. A private map does not help, because an
 //! untouched page still comes from the file. Reading the file instead would copy a library of a gigabyte of which only headers are
-//! needed. Therefore the signal handler ends the process. Files below the limit of [`input`](super::input) are read. SIGBUS at any
-//! other address, for example in the code of a model, has its usual effect.
+//! needed. Therefore the signal handler ends the process, or puts zeros in the place of the map. Files below the limit of
+//! [`input`](super::input) are read. SIGBUS at any other address, for example in the code of a model, has its usual effect.
 
+use super::embedding;
 use memmap2::Mmap;
 use std::fs::File;
 use std::io;
@@ -12,8 +14,10 @@ use std::io;
 /// A file in memory. It may change while it is read, which every reader of untrusted bytes tolerates.
 pub(super) struct MappedFile {
     #[cfg(unix)]
-    _watched: shortened::Watched,
+    watched: shortened::Watched,
     map: Mmap,
+    /// Its name in messages.
+    name: String,
 }
 
 impl MappedFile {
@@ -23,33 +27,49 @@ impl MappedFile {
         // it is mapped, reads see other bytes or end the process; this program changes no file in place (see `output`)
         // and holds the map for one command only. Every reader of it tolerates any bytes.
         let map = unsafe { Mmap::map(file) }?;
+        // On Windows, no process can shorten a mapped file.
         #[cfg(unix)]
-        return Ok(
-            shortened::Watched::new(&map, name)?.map(|watched| MappedFile {
-                _watched: watched,
-                map,
-            }),
-        );
-        #[cfg(not(unix))]
-        {
-            // On Windows, no process can shorten a mapped file.
-            let _ = name;
-            Ok(Some(MappedFile { map }))
-        }
+        let Some(watched) = shortened::Watched::new(&map, name)? else {
+            return Ok(None);
+        };
+        Ok(Some(MappedFile {
+            #[cfg(unix)]
+            watched,
+            map,
+            name: name.to_owned(),
+        }))
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.map
     }
+
+    /// Returns whether the file became shorter while it was read.
+    pub(super) fn is_shortened(&self) -> bool {
+        #[cfg(unix)]
+        return self.watched.is_shortened();
+        #[cfg(not(unix))]
+        false
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        if self.is_shortened() {
+            // The caller of an embedded command cannot ask its inputs.
+            embedding::with_exchange(|exchange| exchange.shortened = Some(self.name.clone()));
+        }
+    }
 }
 
 #[cfg(unix)]
 mod shortened {
+    use super::embedding;
     use std::ffi::{c_int, c_void};
     use std::io;
     use std::mem;
     use std::ptr;
-    use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
     use std::sync::{Mutex, OnceLock};
 
     /// A map as the signal handler sees it. A handler must not lock or allocate, so that the fields are atomic.
@@ -60,6 +80,8 @@ mod shortened {
         length: AtomicUsize,
         /// The text for stderr; null if the slot is free.
         message: AtomicPtr<String>,
+        /// Set by the handler if zeros are in the place of the map.
+        is_shortened: AtomicBool,
     }
 
     /// Marks a slot that is being filled. No map has this address.
@@ -71,6 +93,7 @@ mod shortened {
             start: AtomicUsize::new(0),
             length: AtomicUsize::new(0),
             message: AtomicPtr::new(ptr::null_mut()),
+            is_shortened: AtomicBool::new(false),
         }
     }; 16];
 
@@ -94,9 +117,15 @@ mod shortened {
                 format!("error: cannot read {name}: it became shorter while it was read\n");
             slot.message
                 .store(Box::into_raw(Box::new(message)), Ordering::Relaxed);
+            slot.is_shortened.store(false, Ordering::Relaxed);
             slot.length.store(map.len(), Ordering::Relaxed);
             slot.start.store(map.as_ptr().addr(), Ordering::Release);
             Ok(Some(Watched(slot)))
+        }
+
+        /// Returns whether zeros are in the place of the map.
+        pub(super) fn is_shortened(&self) -> bool {
+            self.0.is_shortened.load(Ordering::Relaxed)
         }
     }
 
@@ -136,7 +165,8 @@ mod shortened {
         Ok(())
     }
 
-    /// Ends the process with a message if the address of the fault is in a map. Otherwise restores the previous action, which handles
+    /// Ends the process with a message if the address of the fault is in a map, or puts zeros there if the process is that of another
+    /// program. For any other address, restores the previous action, which handles
     /// the signal when the same instruction causes it again.
     extern "C" fn on_bus_error(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
         // SAFETY: SA_SIGINFO promises it.
@@ -154,11 +184,28 @@ mod shortened {
             unsafe { libc::sigaction(libc::SIGBUS, before, ptr::null_mut()) };
             return;
         };
+        if !embedding::owns_process() && put_zeros(slot) {
+            return;
+        }
         let message = slot.message.load(Ordering::Relaxed);
         // SAFETY: the thread that was interrupted reads the map, so that its `Watched`, which owns the message, is alive.
         let message = unsafe { &*message };
         let _ = rustix::io::write(rustix::stdio::stderr(), message.as_bytes());
         // SAFETY: it runs nothing of this process any more.
         unsafe { libc::_exit(2) };
+    }
+
+    /// Maps zeros over the map of `slot`. Returns whether the system did so.
+    fn put_zeros(slot: &Slot) -> bool {
+        let start = ptr::without_provenance_mut(slot.start.load(Ordering::Relaxed));
+        let length = slot.length.load(Ordering::Relaxed);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+        // SAFETY: replaces only pages of the map, which stays mapped until its `MappedFile` is dropped, and whose readers accept any bytes.
+        let mapped = unsafe { libc::mmap(start, length, libc::PROT_READ, flags, -1, 0) };
+        if mapped == libc::MAP_FAILED {
+            return false;
+        }
+        slot.is_shortened.store(true, Ordering::Relaxed);
+        true
     }
 }

@@ -8,6 +8,7 @@
 //! * `output` writes: stdout, and files that appear when they are complete;
 //! * `host_array` writes arrays for numpy, `output_folder` several files of one folder, by the handle of `directory`;
 //! * `diagnostic`, `hexdump`, `table`, `color` and `array_text` format text;
+//! * `embedding` and `embedded` run commands in the process of another program;
 //! * `multiple_files` is for commands that take several files, `package` for those that write a library binary.
 //!
 //! Text from a file is escaped before it reaches a terminal, because the file may be hostile.
@@ -26,6 +27,7 @@ mod check;
 mod closed_stdout;
 mod color;
 mod directory;
+mod embedding;
 #[cfg(feature = "cli")]
 // With `path`, the modules of the commands are files of this folder.
 #[path = "full.rs"]
@@ -39,13 +41,17 @@ mod testee;
 #[cfg(feature = "cli")]
 use full::Command;
 #[cfg(feature = "cli")]
-pub use full::{Input, ReportKind, ReportOptions, json_text, report, rules, with_library};
+pub use full::{
+    Input, ReportKind, ReportOptions, UnpackedFiles, Written, report, rules, unpack, write,
+};
 
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use tvmspec::conformance::adapter::program_command;
+use tvmspec::rule::Violation;
 
 /// The TVM runtime, specified: read, check and rewrite TVM libraries, and test any implementation against the rules
 #[derive(Parser)]
@@ -121,6 +127,26 @@ impl Exit {
 pub enum CliError {
     /// A message for people: the fault, its place, and what to do.
     Message(String),
+    /// A file that cannot be read or written.
+    #[non_exhaustive]
+    File {
+        /// The path of the file.
+        path: PathBuf,
+        /// The error of the system.
+        error: io::Error,
+        /// The message, which names the file.
+        message: String,
+    },
+    /// A file that breaks a rule, which the command needs.
+    #[non_exhaustive]
+    Broken {
+        /// The file, and the part of it; empty if it has no name.
+        file: String,
+        /// The broken rule.
+        violation: Violation,
+        /// The message, which names the file.
+        message: String,
+    },
     /// The reader closed the pipe, and the command ends without a message.
     ClosedPipe,
 }
@@ -136,6 +162,15 @@ impl CliError {
         CliError::Message(output::escape_line(&message.to_string()))
     }
 
+    /// Creates an error for `file`, which breaks a rule. The message is one line.
+    pub(crate) fn broken(file: &str, violation: &Violation, message: impl Display) -> CliError {
+        CliError::Broken {
+            file: file.to_owned(),
+            violation: violation.clone(),
+            message: output::escape_line(&message.to_string()),
+        }
+    }
+
     /// Creates an error with the reason of a failure in the library, which ends with the broken rule.
     pub(crate) fn from_library_error(error: tvmspec::function::Error) -> CliError {
         CliError::Message(error.reason())
@@ -145,7 +180,9 @@ impl CliError {
 impl std::fmt::Display for CliError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            CliError::Message(message) => f.write_str(message),
+            CliError::Message(message)
+            | CliError::File { message, .. }
+            | CliError::Broken { message, .. } => f.write_str(message),
             CliError::ClosedPipe => f.write_str("the reader closed the pipe"),
         }
     }
@@ -163,9 +200,9 @@ impl From<io::Error> for CliError {
     }
 }
 
-impl From<tvmspec::rule::Violation> for CliError {
-    fn from(broken: tvmspec::rule::Violation) -> CliError {
-        CliError::line(broken)
+impl From<Violation> for CliError {
+    fn from(broken: Violation) -> CliError {
+        CliError::broken("", &broken, &broken)
     }
 }
 
@@ -191,20 +228,11 @@ impl From<String> for CliError {
 /// `call`, `run`, `serve` and others load the libraries that `words` name, and run their code, under the contract of
 /// [`module::load`](crate::module::load).
 pub unsafe fn run(words: Vec<OsString>, program: Option<Vec<OsString>>) -> u8 {
+    embedding::take_process();
     if let Some(program) = program {
         program_command::set(program);
     }
     exit_code(execute(words))
-}
-
-/// Runs a command that writes files as [`run`] does, and returns whether all is good. Warnings go to stderr.
-///
-/// # Errors
-///
-/// The message that `run` would print before it returns exit code 2.
-#[cfg(feature = "cli")]
-pub fn write(words: Vec<OsString>) -> Result<bool, CliError> {
-    execute(words).map(|exit| exit == Exit::Good)
 }
 
 /// Parses the command line and runs the subcommand.
@@ -214,6 +242,12 @@ fn execute(words: Vec<OsString>) -> Result<Exit, CliError> {
     let matches = command.try_get_matches_from(&words);
     let line = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(line) => line,
+        Err(usage) if embedding::is_embedded() => {
+            // The first paragraph is the fault; the rest is about the help of the command line.
+            let text = usage.to_string();
+            let fault = text.split("\n\n").next().unwrap_or_default();
+            return Err(CliError::new(fault.trim_start_matches("error: ")));
+        }
         Err(usage) => return print_usage(&usage),
     };
     color::choose(line.color);
@@ -239,9 +273,9 @@ fn exit_code(outcome: Result<Exit, CliError>) -> u8 {
         Ok(Exit::Good) | Err(CliError::ClosedPipe) => 0,
         Ok(Exit::Bad) => 1,
         Ok(Exit::Failed) => 2,
-        Err(CliError::Message(message)) => {
+        Err(error) => {
             // On stderr, because programs that read stdout expect only results.
-            output::error(message);
+            output::error(error);
             2
         }
     }

@@ -41,7 +41,8 @@ pub(crate) fn print_answers(
             Ok((of_file, exit)) => (Some(of_file), exit),
             // Nobody reads the output for the other files.
             Err(CliError::ClosedPipe) => return Err(CliError::ClosedPipe),
-            Err(CliError::Message(message)) => {
+            Err(error) => {
+                let message = error.to_string();
                 output::error(&message);
                 let file = name_of(file);
                 let listed =

@@ -14,6 +14,7 @@
 use super::CliError;
 use super::closed_stdout;
 use super::color::{self, StyledWrite, TerminalText};
+use super::embedding;
 use crate::conformance::sanitized_text::is_unseen;
 use anstyle::Style;
 use serde_core::Serialize;
@@ -191,9 +192,12 @@ impl<W: Write> Write for Escaped<W> {
     }
 }
 
-/// Writes one or more lines to stderr for people.
+/// Writes one or more lines to stderr for people. An embedded command adds them to its warnings.
 pub(crate) fn note(text: impl Display) {
-    note_of(|out| writeln!(out, "{text}"));
+    let text = text.to_string();
+    if embedding::with_exchange(|exchange| exchange.warnings.push(text.clone())).is_none() {
+        note_of(|out| writeln!(out, "{text}"));
+    }
 }
 
 /// Writes `error: MESSAGE` to stderr.
@@ -204,12 +208,15 @@ pub(crate) fn error(message: impl Display) {
     });
 }
 
-/// Writes `warning: MESSAGE` to stderr.
+/// Writes `warning: MESSAGE` to stderr. An embedded command adds the message to its warnings.
 pub(crate) fn warning(message: impl Display) {
-    note_of(|out| {
-        out.styled(color::ODD, "warning:")?;
-        writeln!(out, " {message}")
-    });
+    let message = message.to_string();
+    if embedding::with_exchange(|exchange| exchange.warnings.push(message.clone())).is_none() {
+        note_of(|out| {
+            out.styled(color::ODD, "warning:")?;
+            writeln!(out, " {message}")
+        });
+    }
 }
 
 /// Writes whole lines to stderr in one call, because several threads and processes share it.
@@ -255,18 +262,22 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Writes `bytes` to `path`, or to stdout for `-`. Binary content never goes to a terminal.
+/// Writes `bytes` to `path`, or for `-` to stdout, or to the program in which the command is embedded. Binary content never goes to a
+/// terminal.
 ///
 /// A file appears under its name only when it is complete. An interrupted run leaves the old file.
 pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), CliError> {
     if path.as_os_str() == "-" {
+        if embedding::with_exchange(|exchange| exchange.output.extend_from_slice(bytes)).is_some() {
+            return Ok(());
+        }
         check_stdout(content)?;
         let mut out = stdout();
         out.write_all(bytes)?;
         out.flush()?;
         return Ok(());
     }
-    replace(path, bytes, content).map_err(|error| cannot_write(path, &error))
+    replace(path, bytes, content).map_err(|error| cannot_write(path, error))
 }
 
 /// Checks that [`write`] can write to `path`, before the content is computed.
@@ -276,11 +287,11 @@ pub(crate) fn check(path: &Path, content: Content) -> Result<(), CliError> {
     }
     let existing = std::fs::metadata(path);
     let checked = match existing {
-        Ok(there) if there.is_dir() => Err(io::Error::other("it is a directory")),
+        Ok(there) if there.is_dir() => Err(is_directory()),
         Ok(there) if !there.is_file() => Ok(()),
         _ => tempfile::tempfile_in(folder_of(path)).map(drop),
     };
-    checked.map_err(|error| cannot_write(path, &error))
+    checked.map_err(|error| cannot_write(path, error))
 }
 
 fn check_stdout(content: Content) -> Result<(), CliError> {
@@ -292,11 +303,21 @@ fn check_stdout(content: Content) -> Result<(), CliError> {
     Ok(())
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> CliError {
+/// Creates the error for a file or a folder that cannot be written.
+pub(crate) fn cannot_write(path: &Path, error: io::Error) -> CliError {
     // An error of the temporary file also names that file, which means nothing to the user.
     let text = error.to_string();
     let cause = text.split(" at path ").next().unwrap_or_default();
-    CliError::new(format!("cannot write {}: {cause}", file_name(path)))
+    CliError::File {
+        message: format!("cannot write {}: {cause}", file_name(path)),
+        path: path.to_owned(),
+        error,
+    }
+}
+
+/// Creates the error for a path that is a directory and not a file.
+pub(crate) fn is_directory() -> io::Error {
+    io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")
 }
 
 /// Returns the folder of a file.
@@ -315,7 +336,7 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
     let existing = std::fs::metadata(path).ok();
     if existing.as_ref().is_some_and(|there| !there.is_file()) {
         if existing.is_some_and(|there| there.is_dir()) {
-            return Err(io::Error::other("it is a directory"));
+            return Err(is_directory());
         }
         return std::fs::write(path, bytes);
     }

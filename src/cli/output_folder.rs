@@ -28,7 +28,7 @@ impl OutputFolder {
     /// among `names`.
     pub(crate) fn open(path: &Path, names: &[&str]) -> Result<OutputFolder, CliError> {
         let whole = names.iter().fold(path.to_owned(), |at, name| at.join(name));
-        let failed = |error| cannot_write(&whole, &error);
+        let failed = |error| output::cannot_write(&whole, error);
         let made = MadeFolders::missing(&whole);
         let folder = locked(path, names, &whole).map_err(failed)?;
         Ok(OutputFolder {
@@ -47,9 +47,9 @@ impl OutputFolder {
         bytes: &[u8],
         content: Content,
     ) -> Result<(), CliError> {
-        let failed = |error| cannot_write(&self.path.join(name), &error);
+        let failed = |error| output::cannot_write(&self.path.join(name), error);
         if self.folder.has_directory(name) {
-            return Err(failed(io::Error::other("it is a directory")));
+            return Err(failed(output::is_directory()));
         }
         let file = self.staged.0.create(name, output::mode(content));
         let mut file = file.map_err(failed)?;
@@ -72,7 +72,7 @@ impl OutputFolder {
     pub(crate) fn finish(&mut self) -> Result<(), CliError> {
         while let Some(name) = self.files.front() {
             let renamed = self.staged.0.rename_into(name, &self.folder);
-            renamed.map_err(|error| cannot_write(&self.path.join(name), &error))?;
+            renamed.map_err(|error| output::cannot_write(&self.path.join(name), error))?;
             self.files.pop_front();
         }
         self.made.0.clear();
@@ -130,12 +130,6 @@ fn staged(folder: &Directory) -> io::Result<(Directory, String)> {
             made => return Ok((made?, name)),
         }
     }
-}
-
-/// Creates the error for a file or a folder that cannot be written.
-fn cannot_write(path: &Path, error: &io::Error) -> CliError {
-    let path = output::file_name(path);
-    CliError::new(format!("cannot write {path}: {error}"))
 }
 
 /// The folders that were created for the output, the innermost first. Empty ones are removed on drop.

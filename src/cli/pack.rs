@@ -72,15 +72,16 @@ pub(crate) struct PackArgs {
 
 /// Packs the manifest. Options override the manifest.
 pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
-    let (value, mut files) = manifest::read(&args.manifest)?;
-    let named = |error: String| {
-        let name = super::output::file_name(&args.manifest);
-        CliError::new(format!("{name}: {error}"))
-    };
+    let (value, mut files, name) = manifest::read(&args.manifest)?;
+    let named = |error: String| CliError::new(format!("{name}: {error}"));
     let file = |name: &str| files.load(name);
     let manifest = Manifest::read(&value, args.layout, args.order, file);
-    let manifest = manifest.map_err(|error| named(error.to_string()))?;
-    let whole = whole_library(&manifest, &mut files).map_err(named)?;
+    let manifest = manifest.map_err(|error| match error.broken() {
+        Some(broken) => CliError::broken(&name, broken, format!("{name}: {error}")),
+        None => files.error(format!("{name}: {error}")),
+    })?;
+    let whole = whole_library(&manifest, &mut files);
+    let whole = whole.map_err(|error| files.error(format!("{name}: {error}")))?;
     if manifest.modules.iter().any(|module| module.code.is_some()) {
         if whole.is_some() {
             return Err(named(
@@ -99,9 +100,10 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
                 .map_err(|error| format!("module {index}: {error}"))
         });
         let modules: Result<Vec<ExportModule>, String> = modules.collect();
+        let modules = modules.map_err(|error| files.error(format!("{name}: {error}")))?;
         return args
             .packaging
-            .export(&modules.map_err(named)?, manifest.order, manifest.layout);
+            .export(&modules, manifest.order, manifest.layout);
     }
     let blob = manifest.into_blob().map_err(|error| {
         let hint = match error.broken().map(Violation::rule) {
@@ -109,7 +111,10 @@ pub(crate) fn run(args: PackArgs) -> Result<Exit, CliError> {
             Some(TREE_25) => ". `--order topological` stores it so that every loader accepts it",
             _ => "",
         };
-        named(format!("{error}{hint}"))
+        match error.broken() {
+            Some(broken) => CliError::broken(&name, broken, format!("{name}: {error}{hint}")),
+            None => named(format!("{error}{hint}")),
+        }
     })?;
     match whole {
         Some(library) => args.packaging.replace_in_library(&blob, &library),

@@ -18,6 +18,7 @@ use tvmspec::blob::{Blob, LIBRARY, LibraryModule, detect};
 use tvmspec::examine::explain::is_image;
 use tvmspec::import_tree::Algorithm;
 use tvmspec::release::{Layout, Release};
+use tvmspec::rule::Violation;
 
 /// The output file of a library binary, its form and its symbol.
 #[derive(clap::Args)]
@@ -75,7 +76,7 @@ impl Packaging {
         let form = self.form(false)?;
         let bytes = blob
             .write()
-            .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
+            .map_err(|broken| self.not_writable(&broken))?;
         // `Blob::write` accepts payloads unchanged. Only reading back detects one in the form of another layout.
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
@@ -170,7 +171,7 @@ impl Packaging {
         library.is_for(blob.layout)?;
         let bytes = blob
             .write()
-            .map_err(|broken| CliError::new(format!("cannot be written: {broken}")))?;
+            .map_err(|broken| self.not_writable(&broken))?;
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let (made, form) = library.replace(&bytes)?;
         self.judge(&made, None)?.report(&self.output)?;
@@ -209,6 +210,7 @@ impl Packaging {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
+        output::check(&self.output, Content::Library)?;
         let made = interruptible::link(|| {
             let staged = tempfile::Builder::new()
                 .prefix(".tvmspec-")
@@ -318,6 +320,12 @@ impl Packaging {
             return Err(self.not_written(&"the library binary is not found in it"));
         }
         Ok(())
+    }
+
+    /// Creates the error for a library binary that its layout cannot hold.
+    fn not_writable(&self, broken: &Violation) -> CliError {
+        let name = self.output.display().to_string();
+        CliError::broken(&name, broken, format!("cannot be written: {broken}"))
     }
 
     /// Creates the error for an output that does not read back.

@@ -1,14 +1,15 @@
-//! The JSON that `inspect`, `verify`, `explain` and `dump` print with `--json`, for a program that has the command line in its process,
-//! such as the Python module.
+//! The JSON that `inspect`, `verify`, `explain`, `dump` and `rule` print with `--json`, for a program that has the command line in its
+//! process, such as the Python module.
 
 use super::input::{Input, examined, payload};
-use super::{CliError, explain, library, output, rule};
-use serde_core::Serialize;
-use tvmspec::blob::Blob;
-use tvmspec::examine::Subject;
+use super::{CliError, explain, output, rule};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use tvmspec::conformance::adapter::program_command;
+use tvmspec::examine::{NotExaminable, Subject};
 use tvmspec::examine::inspect::InspectOptions;
 use tvmspec::release::{Layout, Release};
-use tvmspec::rule::Violation;
 
 /// A report that a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,12 @@ pub struct ReportOptions {
     pub release: Option<Release>,
     /// `true` to ignore the libraries and devices of this machine.
     pub elsewhere: bool,
+    /// The library with which a graph is run.
+    pub lib: Option<PathBuf>,
+    /// The libraries of a runtime, with commas between them. They are loaded in a separate process.
+    pub runtime: Option<String>,
+    /// The words that start the command line in that process, before the subcommand; empty for the file of this process.
+    pub program: Vec<OsString>,
     /// The offset in bytes from which fields are dumped.
     pub from: u64,
 }
@@ -55,74 +62,57 @@ pub fn report(
     options: &ReportOptions,
 ) -> Result<String, CliError> {
     let open = |kind: Option<&str>| examined(input, kind, options.layout, &options.grammar);
-    match kind {
+    let text = match kind {
         ReportKind::Inspect => {
             let wanted = InspectOptions {
                 code: options.code,
                 ..InspectOptions::default()
             };
             let subject = open(options.kind.as_deref())?;
-            let inspection = subject.inspect_with(wanted).map_err(CliError::line)?;
+            let inspection = subject.inspect_with(wanted);
+            let inspection = inspection.map_err(|why| not_examinable(&subject, &why))?;
             output::json_text(&inspection.into_json())
         }
         ReportKind::Verify => {
             let subject = open(options.kind.as_deref())?;
-            let found = subject.verify().map_err(CliError::line)?;
+            let found = subject.verify();
+            let found = found.map_err(|why| not_examinable(&subject, &why))?;
             output::json_text(&found.to_json())
         }
         ReportKind::Explain => {
-            // `explain` has no option `kind`.
-            let subject = open(None)?;
-            let (mut accounts, form, foreign) = explain::accounts(&subject, options.release)?;
-            if !options.elsewhere {
-                explain::judge_here(&mut accounts, form, foreign, input, None);
+            if !options.program.is_empty() {
+                program_command::set(options.program.clone());
             }
-            output::json_text(&explain::json(&accounts))
+            let asked = explain::ExplainOptions {
+                layout: options.layout,
+                grammar: &options.grammar,
+                release: options.release,
+                elsewhere: options.elsewhere,
+                lib: options.lib.as_deref(),
+                runtime: options.runtime.as_deref(),
+                timeout: Duration::from_secs(30),
+            };
+            output::json_text(&explain::explain(input, &asked)?)
         }
         ReportKind::Dump => {
             let subject = match &options.kind {
                 Some(kind) => payload(input, kind, options.layout)?,
                 None => Subject::of_any(&input.name, input.bytes(), options.layout),
             };
-            output::json_text(&subject.dump_from(options.from).map_err(CliError::line)?)
+            let dump = subject.dump_from(options.from);
+            output::json_text(&dump.map_err(|why| not_examinable(&subject, &why))?)
         }
+    }?;
+    input.check_length()?;
+    Ok(text)
+}
+
+/// Creates the error for a file without anything to report, which is a violation if its container is broken.
+fn not_examinable(subject: &Subject<'_>, why: &NotExaminable) -> CliError {
+    match subject.broken() {
+        Some(broken) => CliError::broken(subject.name, broken, why),
+        None => CliError::line(why),
     }
-}
-
-/// Formats JSON as every command prints it: indented, with a line end, and without characters that a terminal obeys.
-///
-/// # Errors
-///
-/// The error of the value, if it cannot be serialized.
-pub fn json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
-    output::json_text(value)
-}
-
-/// Runs `work` on a library binary of the input, as `unpack` and `convert` do: the only one, or number `number`, counted from 0. Returns the
-/// broken rule if it is not valid.
-///
-/// # Errors
-///
-/// The file has no library binary, or several and no number chooses one.
-pub fn with_library<R>(
-    input: &Input,
-    layout: Option<Layout>,
-    number: Option<usize>,
-    work: impl FnOnce(Blob<'_>) -> R,
-) -> Result<Result<R, Violation>, CliError> {
-    let subject = match Subject::open(&input.name, input.bytes(), layout) {
-        Ok(subject) => subject,
-        Err(broken) => return Ok(Err(broken)),
-    };
-    let units = subject.units();
-    let unit = library::pick(&subject, &units, number)?;
-    let Some(partial) = unit.library() else {
-        return Err(CliError::line(subject.not_examinable()));
-    };
-    Ok(match partial.broken {
-        Some(broken) => Err(broken),
-        None => Ok(work(partial.blob)),
-    })
 }
 
 /// Returns the JSON that `tvmspec rule --json` prints for these ids, in which `*` stands for any text.

@@ -5,7 +5,7 @@ use super::diagnostic::{DiagnosedBytes, count};
 use super::input::{Input, examined};
 use super::multiple_files::{self, FileAnswer};
 use super::output::{self, TerminalWriter, escape_line};
-use super::{CliError, Exit};
+use super::{CliError, Exit, embedding};
 use anstyle::Style;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ fn verify(
     Ok((FileAnswer::Text(whole), exit))
 }
 
-/// Writes the violations and findings of `subject` to stderr.
+/// Writes the violations and findings of `subject` to stderr. An embedded command fails at the first violation, and writes nothing.
 pub(super) fn diagnostics(subject: &Subject<'_>) -> Result<Verification, CliError> {
     let mut text = TerminalText::for_stderr();
     let mut left = MOST;
@@ -130,6 +130,11 @@ pub(super) fn diagnostics(subject: &Subject<'_>) -> Result<Verification, CliErro
     });
     let found = found.map_err(CliError::line)?;
     shown.map_err(CliError::new)?;
+    if embedding::is_embedded() {
+        let first = found.violations.first();
+        let broken = first.map(|found| CliError::broken(&found.place, &found.what, &found.what));
+        return broken.map_or(Ok(found), Err);
+    }
     output::note_of(|out| {
         out.append(&text);
         Ok(())

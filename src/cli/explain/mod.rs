@@ -11,7 +11,7 @@ use super::input::{Input, examined, subject};
 use super::{CliError, Exit, output};
 use json::AccountJson;
 use runtime::RuntimeComparison;
-use serde_core::Serialize;
+use serde_core::{Serialize, Serializer};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,35 +58,19 @@ pub(crate) struct ExplainArgs {
 /// something. Without these options, the report itself is the answer.
 pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     let input = Input::open(&args.file)?;
-    let mut runtime = match &args.runtime {
-        Some(libraries) => Some(RuntimeComparison::load(libraries, args.timeout)?),
-        None => None,
+    let asked = ExplainOptions {
+        layout: args.layout,
+        grammar: &args.grammar,
+        release: args.release,
+        elsewhere: args.elsewhere,
+        lib: args.lib.as_deref(),
+        runtime: args.runtime.as_deref(),
+        timeout: args.timeout,
     };
-    let subject = examined(&input, None, args.layout, &args.grammar)?;
-    let (mut accounts, form, foreign) = accounts(&subject, args.release)?;
-    if subject.broken().is_none() {
-        if let Some(lib) = &args.lib {
-            compare_with_library(&mut accounts, &subject, lib)?;
-        }
-        if let Some(runtime) = &mut runtime {
-            runtime.compare_names(&subject, &accounts);
-        }
-    }
-    if !args.elsewhere {
-        let runtime = args.runtime.as_deref();
-        judge_here(&mut accounts, form, foreign, &input, runtime);
-    }
-    if let Some(runtime) = &runtime {
-        runtime.narrow(&mut accounts);
-    }
+    let explained = explain(&input, &asked)?;
+    let Explained { accounts, runtime } = &explained;
     if args.json {
-        match &runtime {
-            Some(runtime) => {
-                let accounts = accounts.iter().map(Account::to_json).collect();
-                output::json(&runtime.to_json(accounts))?;
-            }
-            None => output::json(&json(&accounts))?,
-        }
+        output::json(&explained)?;
     } else {
         output::stream(|out| {
             accounts
@@ -119,8 +103,66 @@ pub(crate) fn run(args: ExplainArgs) -> Result<Exit, CliError> {
     })
 }
 
+/// The options that decide the answer.
+pub(super) struct ExplainOptions<'o> {
+    pub(super) layout: Option<Layout>,
+    pub(super) grammar: &'o [String],
+    pub(super) release: Option<Release>,
+    pub(super) elsewhere: bool,
+    pub(super) lib: Option<&'o Path>,
+    pub(super) runtime: Option<&'o str>,
+    pub(super) timeout: Duration,
+}
+
+/// The answer: the account of each library binary of the file, and the comparison with the runtime of the options.
+pub(super) struct Explained {
+    accounts: Vec<Account>,
+    runtime: Option<RuntimeComparison>,
+}
+
+impl Serialize for Explained {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.runtime {
+            Some(runtime) => {
+                let accounts = self.accounts.iter().map(Account::to_json).collect();
+                runtime.to_json(accounts).serialize(serializer)
+            }
+            // The accounts of a file without a runtime are created while they are written.
+            None => serializer.collect_seq(self.accounts.iter().map(AccountJson)),
+        }
+    }
+}
+
+/// Explains the file.
+pub(super) fn explain(
+    input: &Input,
+    options: &ExplainOptions<'_>,
+) -> Result<Explained, CliError> {
+    let mut runtime = match options.runtime {
+        Some(libraries) => Some(RuntimeComparison::load(libraries, options.timeout)?),
+        None => None,
+    };
+    let subject = examined(input, None, options.layout, options.grammar)?;
+    let (mut accounts, form, foreign) = accounts(&subject, options.release)?;
+    if subject.broken().is_none() {
+        if let Some(lib) = options.lib {
+            compare_with_library(&mut accounts, &subject, lib)?;
+        }
+        if let Some(runtime) = &mut runtime {
+            runtime.compare_names(&subject, &accounts);
+        }
+    }
+    if !options.elsewhere {
+        judge_here(&mut accounts, form, foreign, input, options.runtime);
+    }
+    if let Some(runtime) = &runtime {
+        runtime.narrow(&mut accounts);
+    }
+    Ok(Explained { accounts, runtime })
+}
+
 /// Returns the account of each library binary of the file, its form, and the machine of other code.
-pub(super) fn accounts(
+fn accounts(
     subject: &Subject<'_>,
     release: Option<Release>,
 ) -> Result<(Vec<Account>, FileForm, Option<String>), CliError> {
@@ -136,7 +178,7 @@ pub(super) fn accounts(
 }
 
 /// Adds to each account the findings of this machine's loader and devices.
-pub(super) fn judge_here(
+fn judge_here(
     accounts: &mut [Account],
     form: FileForm,
     foreign: Option<String>,
@@ -150,11 +192,6 @@ pub(super) fn judge_here(
         account.here = here.clone();
         devices::judge(&mut account.needs);
     }
-}
-
-/// Returns the JSON form of the accounts, which is created while it is written.
-pub(super) fn json(accounts: &[Account]) -> impl Serialize {
-    accounts.iter().map(AccountJson).collect::<Vec<_>>()
 }
 
 /// Compares graph JSON with the functions of the library at `lib`.
