@@ -45,7 +45,7 @@ export function drawing(all, edges, name, total = all.length) {
     drawn("rect", { width: box.width, height: box.height, rx: 6 }),
     box.lines.map((line, at) => drawn("text", { x: box.width / 2, y: 17 + at * 15, "text-anchor": "middle", class: at > 0 ? "small" : null }, line))));
   }
-  // The order of reading: rows from top to bottom. dagre centers the nodes of a row.
+  // The order of reading: rows from top to bottom.
   const order = [...boxes].sort(([, a], [, b]) => a.y - b.y || a.x - b.x).map(([id]) => id);
   let reached = order[0];
   shapes.get(reached)?.setAttribute("tabindex", "0");
@@ -109,7 +109,7 @@ export function drawing(all, edges, name, total = all.length) {
   };
   const frame = element("div", { class: "drawing" }, view);
   const fit = () => { if (frame.clientWidth > 0) { scale = 1; resize(Math.min(1, (frame.clientWidth - 4) / placed.width)); } };
-  // A drawing that stays readable fits at first; of another one the first node is in sight.
+  // A drawing that stays readable is fitted to the width. Otherwise the view starts at the first node.
   requestAnimationFrame(() => {
     if (frame.clientWidth / placed.width > 0.55) fit();
     else frame.scrollLeft = (boxes.get(order[0])?.x ?? 0) - frame.clientWidth / 2;

@@ -178,7 +178,7 @@ function callsOf(code) {
 }
 
 /**
- * Shows each model. Of several, one is open, and a drawing is made when its model is opened.
+ * Shows each model. If there are several, the first is open, and the others are drawn when they are opened.
  * @param {DrawnModel[]} models
  */
 export function graphView(models) {

@@ -7,7 +7,7 @@ import { counted, drawn, element } from "./dom.js";
  *   reads elements: `count` elements are in `group` bytes, and the tensor has at most `most`
  */
 
-/** The maximal number of bytes that are read. Of a larger tensor, pieces at equal distances are read. */
+/** The maximal number of bytes that are read. A larger tensor is read in pieces at equal distances. */
 const MOST_READ_BYTES = 4 << 20;
 const PIECES = 64;
 const BINS = 48;

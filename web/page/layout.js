@@ -21,7 +21,7 @@ const GAP = 18;
 const ROW_GAP = 34;
 const MARGIN = 10;
 
-/** Sets the places of the boxes, and returns the size of the drawing and its lines. @param {Map<string, Box>} boxes @param {Edge[]} edges @returns {Layout} */
+/** Sets the places of the boxes. Returns the size of the drawing and its lines. @param {Map<string, Box>} boxes @param {Edge[]} edges @returns {Layout} */
 export function layout(boxes, edges) {
   const numbers = new Map([...boxes.keys()].map((id, at) => [id, at]));
   const seen = new Set();

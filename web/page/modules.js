@@ -19,7 +19,7 @@ export function modulesView(model, go) {
   if (found.length === 0 && model.inspect?.module) return moduleView(model, model.inspect.module, 0, 0, model.units[0].bytes, go);
   const views = found.map(({ library }, unit) => () => libraryView(model, library, unit, go));
   if (views.length === 1) return views[0]();
-  // Of several libraries, one is open, and the others are drawn when they are opened.
+  // The first library is open. The others are drawn when they are opened.
   return element("div", {}, found.map(({ part, library }, unit) => {
     const title = [part.member, library.symbol].filter(Boolean).join(", ") || `library binary ${unit + 1}`;
     const details = element("details", { class: "model", open: unit === 0, ontoggle: () => fill() }, element("summary", {}, title));
