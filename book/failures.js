@@ -11,7 +11,11 @@
       failure.hidden = !((!verdict || failure.dataset.verdict == verdict) && words.every(word => texts[at].includes(word)));
       shown += !failure.hidden;
     });
-    for (const section of document.querySelectorAll("main section")) section.hidden = !section.querySelector("details:not([hidden])");
+    for (const section of document.querySelectorAll("main section")) {
+      const all = section.querySelectorAll("details").length, left = section.querySelectorAll("details:not([hidden])").length;
+      section.hidden = !left;
+      section.querySelector("h3 span").textContent = left == all ? all : `${left} of ${all}`;
+    }
     status.textContent = shown == failures.length ? "" : shown ? `${shown} of ${failures.length} failed cases` : "No failed case matches.";
     if (location.hash.includes("=") && shown < failures.length) document.getElementById("failures").scrollIntoView();
   });

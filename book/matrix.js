@@ -2,9 +2,12 @@
 {
   const form = document.getElementById("filter"), table = document.getElementById("matrix");
   const { words, chapter, verdict, sort } = form.elements;
+  // One box for each implementation, in the same order.
   const boxes = [...form.querySelectorAll("[name=impl]")], groups = [...form.querySelectorAll(".group")];
   // The table is one stop of the Tab key.
   let stop = null;
+  const escapeText = text => text.replace(/[&<>"]/g, letter => `&#${letter.charCodeAt(0)};`);
+  const implementations = MATRIX.implementations.map(([id, name], at) => ({ id: escapeText(id), name: escapeText(name), isFirst: at > 0 && boxes[at].closest("fieldset") != boxes[at - 1].closest("fieldset") }));
   const ids = new Set(MATRIX.rules.map(([rule]) => rule.toLowerCase()));
 
   /** Returns the kind of a cell, as in book/results.py, and its words. */
@@ -29,7 +32,7 @@
 
   connectFilter(form, () => {
     const chosen = boxes.flatMap((field, at) => (field.checked ? [at] : []));
-    const columns = chosen.length ? chosen.map(at => MATRIX.implementations.findIndex(([id]) => id == boxes[at].value)) : MATRIX.implementations.map((_, at) => at);
+    const columns = chosen.length ? chosen : boxes.map((_, at) => at);
     const wanted = wordsOf(words.value, ids);
     const rows = MATRIX.rules.filter(row => {
       const text = `${row[0]} ${row[1]}`.toLowerCase();
@@ -39,14 +42,10 @@
       return { row, failing: failing.length, failed: failing.reduce((sum, at) => sum + row[3][at][1], 0) };
     });
     if (sort.value) rows.sort((a, b) => b.failing - a.failing || b.failed - a.failed);
-    const heads = columns.map(at => element("th", { scope: "col", class: isFirst(at) }, element("a", { href: `results/${MATRIX.implementations[at][0]}.html`, title: MATRIX.implementations[at][1] }, MATRIX.implementations[at][1])));
-    const head = element("tr", {}, element("th", { scope: "col" }, "rule"), element("th", { scope: "col", class: "sum" }, element("span", { title: "implementations that fail" }, "failing")), heads);
-    const body = rows.map(({ row: [rule, title, , cells], failing }) => element("tr", {},
-      element("th", { scope: "row", title }, element("a", { href: `rules/${rule}.html` }, rule), element("span", {}, ` ${title}`)),
-      element("td", { class: "sum" }, failing || ""),
-      columns.map(at => cell(rule, cells[at], at))));
-    table.replaceChildren(element("thead", {}, head), element("tbody", {}, body));
-    for (const link of table.querySelectorAll("a")) link.tabIndex = -1;
+    const heads = columns.map(at => `<th scope="col"${classOf("", at)}><a tabindex="-1" href="results/${implementations[at].id}.html" title="${implementations[at].name}">${implementations[at].name}</a></th>`);
+    const body = rows.map(({ row: [rule, title, , cells], failing }) => `<tr><th scope="row" title="${escapeText(title)}"><a tabindex="-1" href="rules/${rule}.html">${rule}</a><span> ${escapeText(title)}</span></th><td class="sum">${failing || ""}</td>${columns.map(at => cell(rule, cells[at], at)).join("")}</tr>`);
+    // As text, because thousands of cells take too long one by one.
+    table.innerHTML = `<thead><tr><th scope="col">rule</th><th scope="col" class="sum"><span title="implementations that fail">failing</span></th>${heads.join("")}</tr></thead><tbody>${body.join("")}</tbody>`;
     stopAt(table.querySelector("tbody a"));
     document.getElementById("table").hidden = !rows.length;
     document.getElementById("count").textContent = rows.length ? `${rows.length} of ${counted(MATRIX.rules.length, "rule")}` : "No rule matches the filter.";
@@ -60,17 +59,18 @@
 
   function cell(rule, counts, at) {
     const [kind, text, meaning] = describe(counts);
-    if (kind == "none") return element("td", { class: isFirst(at) });
-    const [id, name] = MATRIX.implementations[at];
-    const label = `${name}, ${rule}: ${meaning}`;
-    return element("td", { class: [kind, isFirst(at)].filter(Boolean).join(" ") }, element("a", { href: `rules/${rule}.html#${id}`, title: label, "aria-label": label }, text));
+    if (kind == "none") return `<td${classOf("", at)}></td>`;
+    const { id, name } = implementations[at];
+    return `<td${classOf(kind, at)}><a tabindex="-1" href="rules/${rule}.html#${id}" aria-label="${name}, ${rule}: ${meaning}">${text}</a></td>`;
   }
 
-  /** Returns the class of the first column of a group. */
-  function isFirst(at) {
-    const groupOf = place => boxes.find(field => field.value == MATRIX.implementations[place]?.[0])?.closest("fieldset");
-    return at && groupOf(at) != groupOf(at - 1) ? "first" : null;
+  function classOf(kind, at) {
+    const words = [kind, implementations[at].isFirst && "first"].filter(Boolean);
+    return words.length ? ` class="${words.join(" ")}"` : "";
   }
+
+  // A mouse shows the words of a cell.
+  table.addEventListener("mouseover", event => { const link = event.target.closest("td a"); if (link) link.title = link.getAttribute("aria-label"); });
 
   function membersOf(group) {
     return [...group.closest("fieldset").querySelectorAll("[name=impl]")];

@@ -41,6 +41,7 @@ class ResultPages:
             self.age([result]),
             f'<p>Reported name: <code>{escape(result["says"])}</code>. Judged as {"releases" if " to " in asked else "release"} {escape(asked)} by suite <code>{escape(result["suite"][:12])}</code>. <a href="../matrix.html#impl={escape(result["id"])}">Its results as a table</a></p>',
             f'<pre class="command">{escape(result["command"])}</pre>',
+            "" if result["id"] == "builtin" else f'<p><code>book/judge FOLDER {escape(result["id"])}</code> fetches the implementation into a folder and judges it again.</p>',
             self.chapters(result),
             self.broken_rules(result),
             self.failures(result),
@@ -88,7 +89,7 @@ class ResultPages:
         ]
         for chapter, failures in by_chapter.items():
             rows = "".join(self.failure(case, failure) for case, failure in failures)
-            parts.append(f'<section><h3 id="{escape(chapter)}">{escape(chapter)}: {len(failures)}</h3>{rows}</section>')
+            parts.append(f'<section><h3 id="{escape(chapter)}">{escape(chapter)}: <span>{len(failures)}</span></h3>{rows}</section>')
         return "\n".join(parts)
 
     def failure(self, case, failure):
@@ -121,9 +122,9 @@ class ResultPages:
 {self.age(self.results)}<form id="filter" class="matrix-filter" autocomplete="off">
 <div class="filter">
 <input type="search" name="words" placeholder="a rule or words" aria-label="a rule or words">
-<select name="chapter" aria-label="chapter"><option value="">every chapter</option>{chapters}</select>
+<select name="chapter" aria-label="chapter"><option value="">all chapters</option>{chapters}</select>
 <select name="verdict" aria-label="verdict"><option value="bad" selected>with failures</option><option value="lost">with a crash or hang</option><option value="differ">with different verdicts</option><option value="good">all cases pass</option><option value="other">with cases not judged</option><option value="">every rule</option></select>
-<select name="sort" aria-label="order"><option value="">in the order of rules</option><option value="failures">most failures first</option></select>
+<select name="sort" aria-label="order"><option value="">by rule</option><option value="failures">by failures</option></select>
 <button type="reset">reset</button>
 </div>
 <details id="implementations"><summary>Implementations: <span id="chosen">all {len(judged)}</span></summary><div class="groups">{"".join(groups)}</div></details>

@@ -89,7 +89,7 @@ class RulePages:
                 links = ", ".join(f'<a href="../results/{result["id"]}.html#{escape(case)}">{escape(case)}</a>' for case in failed[:MOST_FAILED])
                 if len(failed) > MOST_FAILED:
                     links += f', <a href="../results/{result["id"]}.html#words={name}">all {len(failed)}</a>'
-                rows.append(f'<tr id="{escape(result["id"])}"><td>{self.result_link(result)}</td><td class="bad">{bad} of {passed + bad} fail{f", {lost} by a crash or hang" if lost else ""}</td><td>{links}</td></tr>')
+                rows.append(f'<tr id="{escape(result["id"])}"><td>{self.result_link(result)}</td><td class="bad">{bad} of {passed + bad} {"fails" if bad == 1 else "fail"}{f", {lost} by a crash or hang" if lost else ""}</td><td>{links}</td></tr>')
             head = "".join(f'<th scope="col">{title}</th>' for title in ("implementation", "judged cases", "failed"))
             parts.append(f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>')
         for kind, title in [("good", "All cases pass"), ("part", "Some cases pass, and the others are not judged"), ("other", "Not judged")]:
@@ -99,11 +99,8 @@ class RulePages:
         return f'<h2 id="results">Results</h2>{"".join(parts)}' if parts else ""
 
     def result_link(self, result):
-        older = "" if result["suite"] == self.program.suite else ' <span class="faint" title="These results are of an older suite.">(older suite)</span>' if self.is_mixed() else ""
+        older = "" if result["suite"] == self.program.suite else ' <span class="faint" title="Its counts can differ from the cases on this page.">(older suite)</span>'
         return f'<a href="../results/{escape(result["id"])}.html">{escape(result["name"])}</a>{older}'
-
-    def is_mixed(self):
-        return len({result["suite"] for result in self.results}) > 1
 
     def cases_of(self, name):
         cases = self.cases[name]
