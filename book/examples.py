@@ -58,8 +58,8 @@ class Examples:
                 rows.append(None)
             mark = ("bad" if at is not None else "mark") if place in places and covered else ""
             rows.append((field["start"], data[field["start"] : field["end"]], field["field"], field["value"].removeprefix(": "), field["rule"], mark))
-        if at is not None and not covered and at < len(data):
-            rows.append((at, data[at:], broken["field"], "", broken["rule"], "bad"))
+        if at is not None and not covered:
+            rows.append((at, data[at:], broken["field"], "" if at < len(data) else "the end of the file", broken["rule"], "bad"))
         caption = f"`{path}`, {dump['format']}, {dump['bytes']} bytes."
         return caption + (f" Broken at byte {at:#x}: {broken['message']}." if at is not None else ""), rows
 

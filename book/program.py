@@ -33,7 +33,7 @@ class Program:
     def run(self, *words):
         done = subprocess.run([self.path, *words], capture_output=True, cwd=ROOT)
         if done.returncode:
-            sys.exit(f"book/build: `tvmspec {' '.join(words)}` failed: {done.stderr.decode(errors='replace').strip()}")
+            sys.exit(f"book/build: `tvmspec {' '.join(words)}` failed with status {done.returncode}: {done.stderr.decode(errors='replace').strip()}")
         return done.stdout
 
     def read_answers(self, shown):

@@ -183,10 +183,10 @@ def hex_bytes(data):
 
 def releases(rule):
     """Returns the releases of a rule in words."""
-    since, until = rule["since"] or "0.2", rule["until"]
-    if until:
-        return f"release {since}" if since == until else f"releases {since} to {until}"
-    return "every release" if since == "0.2" else f"releases {since} to {LATEST}"
+    since, until = rule["since"], rule["until"]
+    if since == until:
+        return f"release {since}"
+    return "every release" if (since, until) == ("0.2", LATEST) else f"releases {since} to {until}"
 
 
 def releases_of(limits):
