@@ -101,6 +101,8 @@ impl WorkerPool {
         let caller_works = caller_works();
         // MOD-20: the launching thread is the worker of task 0, unless the variable keeps it free.
         let first = usize::from(caller_works);
+        // The workers of a parent process do not run in a forked child.
+        self.workers.retain(Worker::is_in_this_process);
         // MOD-20: worker 0 is always started: the variable is read at each launch, and worker `i` runs task `i`.
         while self.workers.len() < count {
             self.workers.push(Worker::start()?);
@@ -147,11 +149,14 @@ fn spin_count() -> usize {
 struct Worker {
     queue: Arc<WorkerQueue>,
     handle: Option<JoinHandle<()>>,
+    /// The value of [`forks::count`] when the thread was started.
+    forks: usize,
 }
 
 impl Worker {
     /// Starts a thread that waits for its first task.
     fn start() -> Result<Worker, String> {
+        let forks = forks::count();
         let queue = Arc::new(WorkerQueue::default());
         let own = Arc::clone(&queue);
         let handle = thread::Builder::new()
@@ -161,12 +166,23 @@ impl Worker {
         Ok(Worker {
             queue,
             handle: Some(handle),
+            forks,
         })
+    }
+
+    /// Returns whether the thread runs in this process, and not only in the parent of a fork.
+    fn is_in_this_process(&self) -> bool {
+        self.forks == forks::count()
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
+        if !self.is_in_this_process() {
+            // Joining the thread would wait forever, and its handle must not be detached either.
+            std::mem::forget(self.handle.take());
+            return;
+        }
         self.queue.stop.store(true, Ordering::SeqCst);
         self.queue.wake();
         if let Some(handle) = self.handle.take() {
@@ -254,4 +270,38 @@ impl WorkerQueue {
         }
         self.stop.load(Ordering::SeqCst).then_some(None)
     }
+}
+
+/// The number of forks between the first process that started a worker and this one. A handler counts them, because asking the system for
+/// the process at each launch takes longer than a launch.
+mod forks {
+    use std::sync::Once;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+    /// Returns the number of forks, and counts further ones.
+    pub(super) fn count() -> usize {
+        static WATCHED: Once = Once::new();
+        WATCHED.call_once(watch);
+        COUNT.load(Ordering::Relaxed)
+    }
+
+    #[cfg(unix)]
+    fn watch() {
+        use std::ffi::c_int;
+        type Handler = Option<unsafe extern "C" fn()>;
+        unsafe extern "C" {
+            fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
+        }
+        extern "C" fn count_fork() {
+            COUNT.fetch_add(1, Ordering::Relaxed);
+        }
+        // Without memory for the handler, forks are not counted.
+        // SAFETY: the handler may run in a child, because it only changes an atomic number.
+        unsafe { pthread_atfork(None, None, Some(count_fork)) };
+    }
+
+    #[cfg(not(unix))]
+    fn watch() {}
 }
