@@ -36,8 +36,7 @@ impl Tensor {
     ///
     /// # Safety
     /// As for [`Tensor::over`], except that safe code only reads the memory.
-    #[cfg(feature = "graph")]
-    pub(crate) unsafe fn over_constant(dl: DLTensor, finish: Box<dyn FnOnce() + Send>) -> Tensor {
+    pub unsafe fn over_constant(dl: DLTensor, finish: Box<dyn FnOnce() + Send>) -> Tensor {
         // SAFETY: `dl` has as many extents and strides as it counts, by the first clause of `over`.
         let dims = unsafe { dims_of(&dl) };
         Tensor::make(dl, Some(dims), DataOwner::Constant(finish))

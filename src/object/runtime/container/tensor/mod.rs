@@ -55,7 +55,6 @@ enum DataOwner {
     /// A function to call when the tensor is dropped, on that thread.
     Custom(Box<dyn FnOnce() + Send>),
     /// Like `Custom`, for memory that is only read.
-    #[cfg(feature = "graph")]
     Constant(Box<dyn FnOnce() + Send>),
 }
 
@@ -64,7 +63,6 @@ impl DataOwner {
     fn is_read_only(&self) -> bool {
         match self {
             DataOwner::Memory(..) | DataOwner::Managed(_) | DataOwner::Custom(_) => false,
-            #[cfg(feature = "graph")]
             DataOwner::Constant(_) => true,
             DataOwner::Versioned(tensor) => {
                 // SAFETY: a live managed tensor, by the contract of `from_dlpack_versioned`.
@@ -115,9 +113,7 @@ impl Drop for OwnTensor {
                     unsafe { delete(tensor) }
                 }
             }
-            Some(DataOwner::Custom(finish)) => finish(),
-            #[cfg(feature = "graph")]
-            Some(DataOwner::Constant(finish)) => finish(),
+            Some(DataOwner::Custom(finish) | DataOwner::Constant(finish)) => finish(),
             Some(DataOwner::Object(_)) | None => {}
         }
         if let Some(dims) = self.dims {
@@ -242,12 +238,10 @@ impl Tensor {
         let bits = u32::from(dtype.bits) * u32::from(dtype.lanes);
         bits.is_multiple_of(8)
             || Ref::<OwnTensor>::downcast_boxed(self.0.as_object()).is_some_and(|own| {
-                match own.owner {
-                    Some(DataOwner::Memory(..) | DataOwner::Custom(_)) => true,
-                    #[cfg(feature = "graph")]
-                    Some(DataOwner::Constant(_)) => true,
-                    _ => false,
-                }
+                matches!(
+                    own.owner,
+                    Some(DataOwner::Memory(..) | DataOwner::Custom(_) | DataOwner::Constant(_))
+                )
             })
     }
 
