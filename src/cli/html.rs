@@ -13,19 +13,23 @@ pub(crate) const VIEW_STYLE: &str = include_str!("../../web/page.css");
 pub(crate) const LAYOUT: &str = include_str!("../../web/vendor/dagre.min.js");
 
 /// The modules of the views, each after those that it imports; the last one shows the data of the page.
-const MODULES: [&str; 14] = [
+const MODULES: [&str; 18] = [
     include_str!("../../web/page/dom.js"),
     include_str!("../../web/page/model.js"),
     include_str!("../../web/page/rules.js"),
     include_str!("../../web/page/bytes.js"),
+    include_str!("../../web/page/layout.js"),
     include_str!("../../web/page/drawing.js"),
     include_str!("../../web/page/highlight.js"),
     include_str!("../../web/page/modules.js"),
     include_str!("../../web/page/graph.js"),
     include_str!("../../web/page/releases.js"),
     include_str!("../../web/page/problems.js"),
+    include_str!("../../web/page/histogram.js"),
     include_str!("../../web/page/tensors.js"),
     include_str!("../../web/page/connection.js"),
+    include_str!("../../web/page/objects.js"),
+    include_str!("../../web/page/parts.js"),
     include_str!("../../web/page/app.js"),
     include_str!("../../web/page/report.js"),
 ];

@@ -1,12 +1,13 @@
 // The page of an opened file: one line for each answer, and a tab for each view.
 import { bytesView } from "./bytes.js";
-import { element, hex, sentence, size } from "./dom.js";
+import { counted, element, hex, sentence, size } from "./dom.js";
 import { drawnModels, graphView } from "./graph.js";
-import { modules, unitOf } from "./model.js";
+import { formTitle, modules, unitOf } from "./model.js";
 import { modulesView } from "./modules.js";
-import { problemsView } from "./problems.js";
+import { hasParts, partsView } from "./parts.js";
+import { problemsView, verdictOf } from "./problems.js";
 import { connectionView } from "./connection.js";
-import { outcomeOf, releasesWith, releasesView } from "./releases.js";
+import { releasesWith, releasesView, worstOf } from "./releases.js";
 import { tensorsOf, tensorsView } from "./tensors.js";
 
 /**
@@ -14,14 +15,15 @@ import { tensorsOf, tensorsView } from "./tensors.js";
  */
 
 /**
- * Shows a model. A view is created when its tab is opened.
- * @param {any} into @param {import("./model.js").Model} model
+ * Shows a model. A view is created when its tab is opened. Returns a function that shows the place that the address names.
+ * @param {any} into @param {import("./model.js").Model} model @param {AbortSignal} signal ends the listeners of the views, so that the
+ * model can be freed
  */
-export async function showModel(into, model) {
-  const drawings = await drawnModels(model);
-  const bytes = bytesView(model, remember);
+export function showModel(into, model, signal) {
+  const bytes = bytesView(model, remember, signal);
   const go = (/** @type {number} */ unit, /** @type {number} */ offset) => { open("bytes"); bytes.show(unit, offset, true); };
-  const problems = (model.verify?.violations ?? []).length + (model.verify?.findings ?? []).length;
+  const { violations = [], findings = [], unread = [] } = model.verify ?? {};
+  const problems = violations.length + findings.length + unread.length;
   const held = modules(model);
   const tensors = tensorsOf(model);
   const code = held.filter(({ module }) => module.vm?.code);
@@ -30,9 +32,10 @@ export async function showModel(into, model) {
   if (model.connection) tabs.push({ id: "messages", title: "Messages", view: () => connectionView(model.connection, go) });
   tabs.push({ id: "bytes", title: "Bytes", view: () => bytes.node });
   if (model.explain?.length) tabs.push({ id: "releases", title: "Releases", view: () => releasesView(model) });
-  if (model.verify) tabs.push({ id: "rules", title: "Rules", badge: String(problems), bad: (model.verify.violations ?? []).length > 0, view: () => problemsView(model, go) });
+  if (model.verify) tabs.push({ id: "rules", title: "Rules", badge: String(problems), bad: violations.length > 0, view: () => problemsView(model, go) });
+  if (hasParts(model)) tabs.push({ id: "parts", title: "Content", view: () => partsView(model) });
   if (held.length > 0) tabs.push({ id: "modules", title: "Modules", badge: String(held.length), view: () => modulesView(model, go) });
-  if (drawings.length > 0) tabs.push({ id: "graph", title: "Graph", view: () => graphView(drawings) });
+  if (mayBeDrawn(model, code.length > 0)) tabs.push({ id: "graph", title: "Graph", view: () => drawnLater(model) });
   if (code.length > 0) tabs.push({ id: "code", title: "VM code", view: () => element("div", {}, code.map(({ module }) => element("section", {}, element("h2", {}, `Module ${module.index ?? ""} ${module.kind}`), element("pre", { tabindex: 0 }, module.vm.code.join("\n"))))) });
   if (tensors.length > 0) tabs.push({ id: "tensors", title: "Tensors", badge: String(tensors.length), view: () => tensorsView(model, tensors, go) });
   tabs.push({ id: "json", title: "JSON", view: () => jsonView(model) });
@@ -50,19 +53,26 @@ export async function showModel(into, model) {
     open(next.id);
     buttons.get(next.id).focus();
   } }, [...buttons.values()]);
-  const state = new URLSearchParams(location.hash.slice(1));
+  let state = new URLSearchParams();
+  let timer = 0;
+  signal.addEventListener("abort", () => clearTimeout(timer));
 
-  into.replaceChildren(
-    element("header", { class: "head" }, element("h1", { tabindex: -1, title: model.name }, model.name.replace(/^.*[/\\](?=.)/, "")), element("p", { class: "faint", style: "margin:.2rem 0" }, summaryOf(model))),
-    element("div", { class: "answers" }, answersOf(model, go, (id) => { open(id); buttons.get(id)?.focus(); })), list, ...panels.values());
-  const wanted = state.get("tab") ?? "";
-  const broken = model.verify?.violations?.find((/** @type {any} */ each) => typeof each.offset === "number");
-  const first = buttons.has(wanted) ? wanted : state.has("offset") ? "bytes" : tabs[0].id;
-  open(first);
-  const offset = Number(state.get("offset") ?? NaN);
-  if (Number.isInteger(offset)) bytes.show(Number(state.get("unit") ?? 0) || 0, offset);
-  else if (broken) bytes.show(unitOf(model, broken), broken.offset);
-  else bytes.show(0, 0);
+  into.replaceChildren(...headOf(model, go, (id) => { open(id); buttons.get(id)?.focus(); }), list, ...panels.values());
+  showPlace();
+  return showPlace;
+
+  /** Shows the tab and the byte of the address. By default the first tab, and the byte that breaks a rule. */
+  function showPlace() {
+    state = new URLSearchParams(location.hash.slice(1));
+    state.set("file", model.name);
+    const wanted = state.get("tab") ?? "";
+    const broken = violations.find((/** @type {any} */ each) => typeof each.offset === "number" && unitOf(model, each) >= 0);
+    const offset = state.has("offset") ? Number(state.get("offset")) : NaN;
+    open(buttons.has(wanted) ? wanted : state.has("offset") ? "bytes" : tabs[0].id);
+    if (Number.isInteger(offset)) bytes.show(Number(state.get("unit") ?? 0) || 0, offset);
+    else if (broken) bytes.show(unitOf(model, broken), broken.offset);
+    else bytes.show(0, 0);
+  }
 
   /** @param {string} id */
   function open(id) {
@@ -88,60 +98,83 @@ export async function showModel(into, model) {
     write();
   }
 
+  /** Writes the address after a pause, because browsers limit how often a page may do so. */
   function write() {
-    history.replaceState(null, "", `#${state}`);
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      try { history.replaceState(null, "", `#${state}`); } catch { /* The limit is reached. The next write has the newest place. */ }
+    }, 200);
   }
+}
+
+/** Returns whether the file has a graph, or code with calls. The text of a graph is read when its tab is opened. @param {import("./model.js").Model} model @param {boolean} hasCode */
+function mayBeDrawn(model, hasCode) {
+  return hasCode || model.inspect?.form === "graph-json" || model.units.some((unit) => unit.fields.some((field) => /graph_json$/.test(field.field) && field.end - field.start > 8));
+}
+
+/** @param {import("./model.js").Model} model */
+function drawnLater(model) {
+  const view = element("div", {}, element("p", { class: "faint", role: "status" }, "Reading the graph"));
+  drawnModels(model).then((drawings) => view.replaceChildren(drawings.length > 0 ? graphView(drawings) : element("p", { class: "faint" }, "The file has no graph that can be drawn.")),
+    (error) => view.replaceChildren(element("p", { class: "faint" }, String(error.message))));
+  return view;
+}
+
+/**
+ * Creates the name of the file and the answers. Some answers may still be missing while the file is examined.
+ * @param {import("./model.js").Model} model @param {(unit: number, offset: number) => void} [go] @param {(tab: string) => void} [open]
+ */
+export function headOf(model, go, open) {
+  return [
+    element("header", { class: "head" }, element("h1", { tabindex: -1, title: model.name }, model.name.replace(/^.*[/\\](?=.)/, "")), element("p", { class: "faint", style: "margin:.2rem 0" }, summaryOf(model))),
+    element("div", { class: "answers" }, answersOf(model, go, open)),
+  ];
 }
 
 /** @param {import("./model.js").Model} model */
 function summaryOf(model) {
   const parts = model.inspect?.parts ?? [];
   const machine = parts[0]?.machine?.architecture;
-  return [FORMS[model.inspect?.form] ?? model.inspect?.form ?? "file", size(model.size), machine ? `for ${machine}` : "", parts.length > 1 ? `${parts.length} parts` : ""].filter(Boolean).join(", ");
+  return [formTitle(model.inspect?.form ?? "file"), size(model.size), machine ? `for ${machine}` : "", parts.length > 1 ? `${parts.length} parts` : ""].filter(Boolean).join(", ");
 }
 
-/** Names of file formats for people, by the names in the inspection. */
-const FORMS = /** @type {Record<string, string>} */ ({
-  "elf-shared": "ELF shared object", "elf-executable": "ELF executable", "elf-object": "ELF object file", "macho-shared": "Mach-O library", "macho-executable": "Mach-O executable",
-  "macho-object": "Mach-O object file", "macho-fat": "Mach-O universal file", "pe-shared": "DLL", "pe-executable": "Windows executable", "coff-object": "COFF object file",
-  "wasm-object": "WebAssembly object file", "wasm-module": "WebAssembly module", archive: "ar archive", tar: "tar archive", "gzip-tar": "compressed tar archive", "c-text": "C source",
-  "raw-blob": "library binary", params: "parameter file", tensor: "tensor file", "graph-json": "graph JSON", "object-json": "saved objects of 0.20 and before", "ffi-json": "saved objects of 0.21 and later",
-  "tensor-cache": "index of a tensor cache", "relax-vm": "Relax VM executable", "relay-vm": "Relay VM code", stackvm: "StackVM module", "module-file": "device module", "rpc": "RPC connection", unknown: "file of an unknown form",
-});
-
 /**
- * Shows the answers to the two main questions: is the file valid, and which releases load it.
- * @param {import("./model.js").Model} model @param {(unit: number, offset: number) => void} go @param {(tab: string) => void} open
+ * Shows the answers to the two main questions: is the file valid, and which releases load it. Buttons need `go` and `open`.
+ * @param {import("./model.js").Model} model @param {(unit: number, offset: number) => void} [go] @param {(tab: string) => void} [open]
  */
 function answersOf(model, go, open) {
   const out = [];
-  if (model.refused) out.push(element("div", { class: "note warn" }, element("strong", {}, "Nothing of TVM"), sentence(model.refused)));
-  const violations = model.verify?.violations ?? [];
-  const more = (/** @type {string} */ text, /** @type {string} */ tab) => element("button", { type: "button", class: "link", onclick: () => open(tab) }, text);
+  const more = (/** @type {string} */ text, /** @type {string} */ tab) => (open ? element("button", { type: "button", class: "link", onclick: () => open(tab) }, text) : null);
+  if (model.refused) out.push(element("div", { class: "note warn" }, element("strong", {}, "Not a file that TVM wrote"), sentence(model.refused)));
+  for (const message of model.failed ?? []) out.push(element("div", { class: "note warn", role: "alert" }, element("strong", {}, "An answer is missing"), sentence(message)));
   if (model.verify) {
-    const [first] = violations;
-    // Such a file is neither good nor broken: the grammar of the kind is not known.
-    const unknown = model.verify.findings?.find((/** @type {any} */ each) => each.rule === "BLOB-06");
-    out.push(!first && unknown
-      ? element("div", { class: "note warn" }, element("strong", {}, "? Has a module of an unknown kind"), sentence(unknown.message), element("div", {}, more("rule", "rules")))
-      : first
-      ? element("div", { class: "note bad" }, element("strong", {}, `✗ Breaks ${violations.length === 1 ? first.rule : `${violations.length} rules`}`), sentence(first.message),
-        element("div", { class: "row" }, typeof first.offset === "number" ? element("button", { type: "button", onclick: () => go(unitOf(model, first), first.offset) }, `Show byte ${hex(first.offset)}`) : null, more("rule", "rules")))
-      : element("div", { class: "note good" }, element("strong", {}, "✓ Breaks no rule"), model.verify.findings?.length ? more(`${model.verify.findings.length} oddities that readers tolerate`, "rules") : "Every byte is where the specification wants it."));
+    const { look, title, text, problem } = verdictOf(model);
+    const at = problem?.offset;
+    const unit = problem && model.units.length > 0 ? unitOf(model, problem) : -1;
+    out.push(element("div", { class: `note ${look}` }, element("strong", {}, title), element("div", {}, sentence(text)),
+      element("div", { class: "row" }, go && typeof at === "number" && unit >= 0 ? element("button", { type: "button", onclick: () => go(unit, at) }, `Show byte ${hex(at)}`) : null,
+        problem || model.verify.findings?.length ? more(problem ? "rule" : "all of them", "rules") : null)));
   }
-  if (model.explain?.length) {
-    const [account] = model.explain;
+  const accounts = /** @type {any[]} */ (model.explain ?? []);
+  if (accounts.length > 0) {
     const last = model.releases[model.releases.length - 1];
-    const [ranges, silent] = ["loads", "silent"].map((outcome) => releasesWith(model, account, outcome));
-    const verdict = outcomeOf(account, last);
-    const [loads, asItIs] = [verdict?.outcome === "loads", account.as_it_is?.loadable !== false];
-    const title = ranges === "" ? `✗ No release loads it${silent ? `; ${silent} open it and are silently wrong` : ""}` : asItIs ? `✓ Loads in tvm ${ranges}` : `✓ A library made of it loads in tvm ${ranges}`;
-    out.push(element("div", { class: `note ${ranges === "" ? "bad" : loads && asItIs ? "good" : "warn"}` },
+    const [ranges, silent] = ["loads", "silent"].map((outcome) => releasesWith(model, accounts, outcome));
+    const newest = worstOf(accounts, last);
+    const refused = accounts.find((account) => account.as_it_is?.loadable === false);
+    const loads = newest?.outcome === "loads";
+    const them = accounts.length > 1 ? `all ${accounts.length} libraries` : "it";
+    const title = ranges === "" ? `✗ No release loads ${them}${silent ? `; ${silent} open it and are silently wrong` : ""}`
+      : refused ? `✓ Loads in tvm ${ranges}, but not as it is` : `✓ Loads in tvm ${ranges}`;
+    out.push(element("div", { class: `note ${ranges === "" ? "bad" : loads && !refused ? "good" : "warn"}` },
       element("strong", {}, title),
-      asItIs ? null : element("div", {}, "Not loadable as it is: ", sentence(account.as_it_is.why)),
-      loads ? null : element("div", {}, `Not in ${last}: `, sentence(verdict?.why)),
-      more("every release, with its reason", "releases"),
-      model.explain.length > 1 ? element("div", { class: "faint" }, `This is about the first of ${model.explain.length} libraries.`) : null));
+      refused ? element("div", {}, "Not loadable as it is: ", sentence(refused.as_it_is.why)) : null,
+      loads ? null : element("div", {}, `Not in ${last}: `, sentence(newest?.why)),
+      accounts.length > 1 ? element("div", { class: "faint" }, `The file has ${accounts.length} libraries. The verdict counts the releases that load each of them.`) : null,
+      more("every release, with its reason", "releases")));
+  }
+  const limited = model.units.filter((unit) => unit.left_out_from === 0);
+  if (limited.length > 0) {
+    out.push(element("div", { class: "note" }, element("strong", {}, "Fields are left out"), sentence(`${counted(limited.length, "part")} of the file ${limited.length === 1 ? "is" : "are"} too large for this page, which has neither fields nor tensors nor graphs of ${limited.length === 1 ? "it" : "them"}. \`tvmspec dump\` lists the fields.`)));
   }
   return out;
 }

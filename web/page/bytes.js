@@ -1,6 +1,6 @@
 // The map of bytes: a strip of a whole unit, a strip of a window of it, the field of the pinned byte, and the bytes in hexadecimal.
 import { colorOf, element, hex, sentence, size } from "./dom.js";
-import { fieldAt, kindOf, KINDS, lastBefore } from "./model.js";
+import { fieldAt, isUnread, kindOf, KINDS, lastBefore } from "./model.js";
 import { ruleText } from "./rules.js";
 
 /** Rows of the hex view. */
@@ -11,11 +11,12 @@ const ROWS = 20;
  */
 
 /**
- * Creates the view. `moved` is called with unit and offset after each pin, for the address of the page.
- * @param {import("./model.js").Model} model @param {(unit: number, offset: number) => void} moved
+ * Creates the view. `moved` is called with unit and offset after each pin, for the address of the page. `signal` ends the listeners
+ * on objects that outlive the view.
+ * @param {import("./model.js").Model} model @param {(unit: number, offset: number) => void} moved @param {AbortSignal} signal
  * @returns {BytesView}
  */
-export function bytesView(model, moved) {
+export function bytesView(model, moved, signal) {
   let current = 0;
   let pin = 0;
   /** The window of the lower strip: its first byte, and the number of bytes. */
@@ -25,7 +26,7 @@ export function bytesView(model, moved) {
   const unit = () => model.units[current];
 
   const choice = element("select", { "aria-label": "part of the file", onchange: () => show(Number(choice.value), 0) },
-    model.units.map((each, index) => element("option", { value: index }, `${shortName(model, each)}: ${each.format}, ${size(each.bytes)}`)));
+    model.units.map((each, index) => element("option", { value: index }, `${shortName(model, each)}: ${each.format.replace(/`/g, "")}, ${size(each.bytes)}`)));
   const whole = element("canvas", { height: 22 });
   const near = element("canvas", { height: 64 });
   const wholeStrip = element("div", { class: "strip whole", title: "the whole part; click to go there" }, whole);
@@ -34,24 +35,28 @@ export function bytesView(model, moved) {
     "aria-valuemin": 0, "aria-valuemax": 0, "aria-valuenow": 0,
   }, near);
   const tip = element("div", { class: "tip", hidden: true });
-  const place = element("input", { size: 10, "aria-label": "go to an offset, such as 0x1f8", placeholder: "0x1f8", spellcheck: "false" });
+  const place = element("input", { size: 10, "aria-label": "go to an offset, such as 0x1f8", placeholder: "0x1f8", spellcheck: "false", oninput: () => place.setCustomValidity("") });
   const controls = element("div", { class: "row" },
     model.units.length > 1 ? choice : element("p", { class: "faint caption" }, choice.textContent),
     button("−", "zoom out", () => zoom(2)), button("+", "zoom in", () => zoom(0.5)), button("All", "show the whole part", () => all()),
     button("‹ Field", "the field before", () => step(-1)), button("Field ›", "the next field", () => step(1)),
     element("form", { class: "row", onsubmit: goTo }, place, element("button", {}, "Go")));
   const legend = element("div", { class: "legend" });
-  const field = element("section", { class: "field", "aria-live": "polite" });
+  const field = element("section", { class: "field" });
+  // One line for a screen reader. On the map, the text of the slider already has it.
+  const said = element("p", { class: "sr", "aria-live": "polite" });
   const bytes = element("div", { class: "hex", tabindex: 0, role: "group", "aria-label": "bytes; the arrow keys move the pin" });
   const node = element("div", {}, controls, element("p", { class: "sr", id: "map-keys" },
-    "Left and right go to the field before and after, with Shift by one byte. Up and down zoom. Home and End go to the first and last byte."),
-  wholeStrip, element("div", { style: "height:4px" }), nearStrip, legend, element("div", { class: "bytes" }, bytes, field), tip);
+    "Left and right go to the field before and after, with Shift by one byte. Up and down zoom, as does the wheel with Ctrl. Home and End go to the first and last byte."),
+  wholeStrip, element("div", { style: "height:4px" }), nearStrip, legend, element("div", { class: "bytes" }, bytes, field), said, tip);
 
   nearStrip.addEventListener("wheel", (/** @type {WheelEvent} */ event) => {
+    const isSideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    // Without Ctrl the wheel scrolls the page.
+    if (!isSideways && !event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      slide(Math.sign(event.deltaX || event.deltaY) * length / 10);
-    } else zoom(event.deltaY > 0 ? 1.25 : 0.8, at(event, nearStrip, from, length));
+    if (isSideways) slide(Math.sign(event.deltaX || event.deltaY) * length / 10);
+    else zoom(event.deltaY > 0 ? 1.25 : 0.8, at(event, nearStrip, from, length));
   }, { passive: false });
   /** @type {{x: number, from: number, moved: boolean} | null} */
   let drag = null;
@@ -71,6 +76,7 @@ export function bytesView(model, moved) {
     if (drag && !drag.moved) pinTo(at(event, nearStrip, from, length), false);
     drag = null;
   });
+  nearStrip.addEventListener("pointercancel", () => { drag = null; });
   bytes.addEventListener("pointerover", (/** @type {any} */ event) => {
     const over = event.target.dataset?.at;
     if (over === undefined) tip.hidden = true;
@@ -89,8 +95,8 @@ export function bytesView(model, moved) {
     if (to !== undefined) pinTo(Number(to), false);
   });
   new ResizeObserver(() => { redraw(); void hexRows(); }).observe(nearStrip);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
-  document.addEventListener("theme", () => redraw());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw(), { signal });
+  document.addEventListener("theme", () => redraw(), { signal });
 
   /** @param {string} text @param {string} title @param {() => void} act */
   function button(text, title, act) {
@@ -104,7 +110,6 @@ export function bytesView(model, moved) {
     if (place.value.trim() !== "" && Number.isInteger(to) && to >= 0 && to < unit().bytes) pinTo(to, true);
     else place.setCustomValidity(`an offset from 0 to ${hex(Math.max(unit().bytes - 1, 0))}`);
     place.reportValidity();
-    place.setCustomValidity("");
   }
 
   /** @param {KeyboardEvent} event */
@@ -184,10 +189,10 @@ export function bytesView(model, moved) {
   function pinTo(to, bring) {
     pin = Math.floor(clamp(to, 0, Math.max(unit().bytes - 1, 0)));
     if (bring && (pin < from || pin >= from + length)) from = clamp(pin - length / 2, 0, Math.max(unit().bytes - length, 0));
-    moved(current, pin);
     redraw();
     pinned();
     void hexRows();
+    moved(current, pin);
   }
 
   /** @param {number} index @param {number} offset @param {boolean} [focus] */
@@ -201,7 +206,7 @@ export function bytesView(model, moved) {
     legend.replaceChildren(...Object.entries(KINDS).filter(([kind]) => kinds.has(kind)).map(([kind, name]) =>
       element("span", {}, element("i", { style: `background:var(--k-${kind})` }), name)),
     ...(unit().broken?.offset === undefined || unit().broken?.offset === null ? []
-      : [element("span", {}, element("i", { style: "background:var(--bad)" }), "the byte that breaks a rule")]));
+      : [element("span", {}, element("i", { style: `background:var(--${isUnread(model, unit()) ? "warn" : "bad"})` }), isUnread(model, unit()) ? "the byte at which reading ended" : "the byte that breaks a rule")]));
     pinTo(offset, false);
     if (focus) nearStrip.focus();
   }
@@ -227,7 +232,7 @@ export function bytesView(model, moved) {
     const out = canvas.getContext("2d");
     out.scale(scale, scale);
     const colors = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, colorOf(`--k-${kind}`)]));
-    const line = colorOf("--control");
+    const line = colorOf("--text");
     const fields = unit().fields;
     const pixels = wide / Math.max(count, 1);
     out.fillStyle = colors.none;
@@ -254,7 +259,7 @@ export function bytesView(model, moved) {
     }
     const broken = unit().broken?.offset;
     if (typeof broken === "number") {
-      out.fillStyle = colorOf("--bad");
+      out.fillStyle = colorOf(isUnread(model, unit()) ? "--warn" : "--bad");
       out.fillRect((broken - start) * pixels, 0, Math.max(pixels, 3), high);
     }
     const at = (pin - start) * pixels;
@@ -298,26 +303,31 @@ export function bytesView(model, moved) {
     const inFile = typeof start === "number" && start > 0 ? `, ${hex(start + pin)} in the file` : start === null ? ", of unpacked bytes" : "";
     nearStrip.setAttribute("aria-valuemax", String(Math.max(unit().bytes - 1, 0)));
     nearStrip.setAttribute("aria-valuenow", String(pin));
-    nearStrip.setAttribute("aria-valuetext", each ? `${hex(pin)}, ${each.field} = ${clip(valueOf(each), 60)}` : `${hex(pin)}, no field`);
+    const line = each ? `${hex(pin)}, ${each.field} = ${clip(valueOf(each), 60)}` : `${hex(pin)}, no field`;
+    nearStrip.setAttribute("aria-valuetext", line);
+    said.textContent = document.activeElement === bytes ? line : "";
     const broken = unit().broken;
     const isBroken = broken !== null && broken.offset === pin;
     const pairs = each ? [["field", each.field], ["value", clip(valueOf(each), 600)], ["bytes", `${hex(each.start)} to ${hex(each.end - 1)}, ${size(each.end - each.start)}`]] : [];
     const after = unit().left_out_from;
     field.replaceChildren(
       element("h3", {}, `Byte ${hex(pin)}`, element("span", { class: "faint" }, inFile)),
-      ...(isBroken ? [element("div", { class: "note bad" }, element("strong", {}, "This byte breaks a rule: "), sentence(broken.message), ` [${broken.rule}]`), ruleText(model, broken.rule, true)] : []),
+      ...(isBroken ? [element("div", { class: `note ${isUnread(model, unit()) ? "warn" : "bad"}` }, element("strong", {}, isUnread(model, unit()) ? "Reading ended at this byte: " : "This byte breaks a rule: "), sentence(broken.message), ` [${broken.rule}]`), ruleText(model, broken.rule, true)] : []),
       ...(each ? [element("dl", {}, pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: name === "value" ? "mono" : null }, value)])), ruleText(model, each.rule)] : []),
       ...(each || isBroken ? [] : [element("p", { class: "faint" }, noField(after))]));
   }
 
   /** @param {number | undefined} after */
   function noField(after) {
+    if (after === 0) return "The page has no fields of this part, because the part is too large. The command line lists them: tvmspec dump.";
     if (after !== undefined && pin >= after) return "The list of fields ends before this byte, because the file has too many.";
+    if (isUnread(model, unit())) return "No field covers this byte: reading ended at a module of an unknown kind.";
+    if (unit().format === "whole file" && model.units.length > 1) return "No field covers this byte: it belongs to the container or to compiled code. The other parts have fields.";
     if (unit().broken) return "No field covers this byte: reading ended at the broken rule.";
     return "No field covers this byte.";
   }
 
-  /** The number of bytes of a row. */
+  /** Returns the number of bytes of a row. */
   function columns() {
     return bytes.clientWidth > 0 && bytes.clientWidth < 520 ? 8 : 16;
   }
@@ -331,8 +341,8 @@ export function bytesView(model, moved) {
     let content;
     try {
       content = await model.read(current, first, end);
-    } catch {
-      bytes.replaceChildren(element("p", { class: "faint" }, "The bytes of this part are not in this page."));
+    } catch (error) {
+      bytes.replaceChildren(element("p", { class: "faint" }, error instanceof Error ? error.message : String(error)));
       return;
     }
     // Another place may have been pinned while the bytes were read.
@@ -347,7 +357,7 @@ export function bytesView(model, moved) {
         const offset = first + at;
         const found = fieldAt(unit().fields, offset);
         const kind = found < 0 ? "none" : kindOf(unit().fields[found]);
-        const classes = [offset === pin ? "pin" : "", offset === broken ? "broken" : ""].join(" ").trim();
+        const classes = [offset === pin ? "pin" : "", offset === broken ? isUnread(model, unit()) ? "unread" : "broken" : ""].join(" ").trim();
         line.append(element("span", { "data-at": offset, class: classes || null, style: kind === "none" ? null : `background:var(--k-${kind})` },
           content[at].toString(16).padStart(2, "0")));
         text += content[at] >= 32 && content[at] < 127 ? String.fromCharCode(content[at]) : ".";
@@ -366,7 +376,7 @@ function clamp(value, low, high) {
   return Math.min(Math.max(value, low), Math.max(high, low));
 }
 
-/** The value of a field. That of a count begins with a colon in the text of `dump`. @param {import("./model.js").Field} field */
+/** Returns the value of a field. That of a count begins with a colon in the text of `dump`. @param {import("./model.js").Field} field */
 function valueOf(field) {
   return field.value.replace(/^: /, "");
 }

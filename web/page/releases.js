@@ -13,7 +13,7 @@ const OUTCOMES = /** @type {Record<string, [string, string, string]>} */ ({
  * Returns the outcome of a release in an account.
  * @param {any} account @param {string} release
  */
-export function outcomeOf(account, release) {
+function outcomeOf(account, release) {
   return account.loads.find((/** @type {any} */ load) => contains(load.releases, release)) ?? null;
 }
 
@@ -24,12 +24,24 @@ function contains(range, release) {
   return (!since || minor(since) <= minor(release)) && (!until || minor(release) <= minor(until));
 }
 
+/** The outcomes from the worst to the best. A file is as good as the worst of its libraries. */
+const WORST = ["fails", "unknown", "silent", "loads"];
+
 /**
- * The releases with an outcome, in words: `0.7 to 0.12`.
- * @param {import("./model.js").Model} model @param {any} account @param {string} outcome
+ * Returns the worst outcome of a release in several accounts.
+ * @param {any[]} accounts @param {string} release
  */
-export function releasesWith(model, account, outcome) {
-  const good = model.releases.map((release) => outcomeOf(account, release)?.outcome === outcome);
+export function worstOf(accounts, release) {
+  const rank = (/** @type {any} */ load) => WORST.indexOf(load?.outcome ?? "unknown");
+  return accounts.map((account) => outcomeOf(account, release)).sort((one, other) => rank(one) - rank(other))[0] ?? null;
+}
+
+/**
+ * Lists the releases whose worst outcome is this one, in words: `0.7 to 0.12`.
+ * @param {import("./model.js").Model} model @param {any[]} accounts @param {string} outcome
+ */
+export function releasesWith(model, accounts, outcome) {
+  const good = model.releases.map((release) => worstOf(accounts, release)?.outcome === outcome);
   const ranges = [];
   for (let at = 0; at < good.length; at += 1) {
     if (!good[at]) continue;
@@ -41,8 +53,8 @@ export function releasesWith(model, account, outcome) {
   return ranges.join(", ");
 }
 
-/** @param {string} releases */
-function rangeText(releases) {
+/** Returns a range such as `0.7..0.20` in words. @param {string} releases */
+export function rangeText(releases) {
   const [since, until] = releases.split("..");
   if (since === until) return since;
   if (!since) return `up to ${until}`;

@@ -23,7 +23,7 @@ async function received({ data }) {
 /** @param {any} data */
 async function handle(data) {
   if (data.start) {
-    // Of a compiled module, the result is the instance itself.
+    // For a compiled module, the result is the instance itself.
     wasm = (await WebAssembly.instantiate(/** @type {WebAssembly.Module} */ (data.start), {})).exports;
     return null;
   }
@@ -49,8 +49,9 @@ async function stored(file, progress) {
 /** @param {number} length */
 function reserved(length) {
   // WebAssembly addresses memory with 32 bits, and a single allocation can be at most half of it.
-  const start = length < 2 ** 31 ? wasm.reserve(length) >>> 0 : 0;
-  if (start === 0) throw new Error(`The file has ${length} bytes, for which this browser has no memory. The command line, tvmspec, has no such limit.`);
+  if (length >= 2 ** 31) throw new Error(`The file has ${length} bytes. WebAssembly takes files below 2 GiB. The command line, tvmspec, has no such limit.`);
+  const start = wasm.reserve(length) >>> 0;
+  if (start === 0) throw new Error(`The file has ${length} bytes, for which the browser has no memory now. The command line, tvmspec, needs less.`);
   return start;
 }
 
@@ -66,7 +67,12 @@ function asked(command, raw) {
   if (!opened) throw new Error("no file is open");
   const words = storedBytes(new TextEncoder().encode(command));
   const place = reserved(12);
-  wasm.answer(...words, ...opened.name, ...opened.bytes, ...opened.side, place);
+  try {
+    wasm.answer(...words, ...opened.name, ...opened.bytes, ...opened.side, place);
+  } catch (error) {
+    // A trap has a name such as `unreachable`, which says nothing to a reader. Nearly always the memory was exhausted.
+    throw new Error(`\`${command}\` ended early (${error instanceof Error ? error.message : error}), probably because the browser has too little memory for this file. The command line, tvmspec, has this answer.`);
+  }
   // The memory may have grown and moved.
   const view = new DataView(wasm.memory.buffer);
   const [code, start, length] = [0, 4, 8].map((offset) => view.getUint32(place + offset, true));

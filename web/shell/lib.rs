@@ -47,9 +47,9 @@ pub unsafe extern "C" fn free(start: *mut u8, length: usize) {
 
 /// Runs `command` on the file with this name and these bytes, and writes the result to `answer`.
 ///
-/// The commands are those of [`examine::answer`], and four more: `units` lists the runs of bytes of one format, `unit N` returns the
-/// bytes of one of them, `rpc-decode` reads the file as the client's side of a connection and the side file as the server's, and
-/// `releases` lists the releases that the specification covers.
+/// The commands are those of [`examine::answer`], and five more: `units` lists the runs of bytes of one format, `fields` lists their
+/// fields, and `unit N` returns the bytes of one of them. `rpc-decode` reads the file as the client's side of a connection and the side
+/// file as the server's. `releases` lists the releases that the specification covers.
 ///
 /// # Safety
 ///
@@ -86,6 +86,7 @@ pub unsafe extern "C" fn answer(
     );
     let (code, text) = match command.split_once(' ').unwrap_or((&command, "")) {
         ("units", _) => (0, units(&name, bytes, side).to_string().into_bytes()),
+        ("fields", _) => fields(&name, bytes, side),
         ("unit", index) => match unit(&name, bytes, side, index) {
             Some(bytes) => (0, bytes),
             None => (2, b"the file has no such unit".to_vec()),
@@ -127,6 +128,21 @@ fn units(name: &str, bytes: &[u8], side: Option<&[u8]>) -> Value {
         })
     });
     described.collect()
+}
+
+/// Lists the fields of every unit, in the form of `dump`. Other than `dump`, this also reads the payload that a device module and its
+/// side file form.
+fn fields(name: &str, bytes: &[u8], side: Option<&[u8]>) -> (u32, Vec<u8>) {
+    let subject = Subject::of_files(name, bytes, side, None)
+        .unwrap_or_else(|broken| Subject::damaged(name, bytes, broken));
+    let written = match subject.dump() {
+        Ok(dump) => serde_json::to_vec(&dump).map_err(|error| error.to_string()),
+        Err(nothing) => Err(nothing.to_string()),
+    };
+    match written {
+        Ok(text) => (0, text),
+        Err(message) => (2, message.into_bytes()),
+    }
 }
 
 /// Returns the bytes of unit number `index`.

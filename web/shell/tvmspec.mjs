@@ -18,7 +18,9 @@ export async function load(module) {
   const instance = made.instance ?? made;
   const { memory, reserve, free, answer } = instance.exports;
   const put = (bytes) => {
-    const start = reserve(bytes.length);
+    // An address is unsigned, and null if there is no memory.
+    const start = reserve(bytes.length) >>> 0;
+    if (start === 0) throw new RangeError(`no memory for ${bytes.length} bytes`);
     new Uint8Array(memory.buffer, start, bytes.length).set(bytes);
     return [start, bytes.length];
   };

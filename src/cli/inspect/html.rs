@@ -19,7 +19,7 @@ use tvmspec::spec;
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; \
     style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">";
 
-/// The largest unit whose bytes are in the page.
+/// The largest file or unit whose bytes are in the page.
 const MOST_BYTES: usize = 1 << 20;
 
 /// The largest unit whose fields are in the page: a field takes more room than its bytes.
@@ -92,22 +92,17 @@ pub(super) fn data(report: &Value, subject: &Subject<'_>) -> Value {
     let accounts: Vec<Value> = accounts.iter().map(Account::to_json).collect();
     let verified = verified.map_or(Value::Null, |verified| verified.to_json());
     let (name, bytes) = (subject.name, subject.bytes);
-    let mut units = units(subject);
-    if units.is_empty() {
-        units.push(json!({
-            "name": name, "format": "whole file", "offset": 0, "bytes": bytes.len(), "fields": [], "findings": [],
-            "broken": verified["violations"].get(0), "content": content(bytes),
-        }));
-    }
+    let units = units(subject);
     let rules = rules_of(&units, &verified);
     let releases: Vec<String> = Release::all().map(|release| release.to_string()).collect();
     json!({
         "name": name, "size": bytes.len(), "refused": null, "inspect": report, "verify": verified, "explain": accounts,
-        "units": units, "rules": rules, "releases": releases,
+        "units": units, "rules": rules, "releases": releases, "content": content(bytes),
     })
 }
 
-/// Returns the units with their fields and bytes, which large units lack.
+/// Returns the units with their fields, and the bytes of units that the file does not contain unchanged. Large units have neither:
+/// their `left_out_from` is 0.
 fn units(subject: &Subject<'_>) -> Vec<Value> {
     let units = subject.units();
     let described = units.into_iter().map(|unit| {
@@ -119,6 +114,15 @@ fn units(subject: &Subject<'_>) -> Vec<Value> {
             {
                 members = fields;
             }
+        } else {
+            let broken = unit.judge().broken.map(|broken| {
+                json!({
+                    "rule": broken.rule().id(), "kind": broken.kind().name(), "offset": broken.offset(), "field": broken.field(),
+                    "message": broken.message(),
+                })
+            });
+            members.insert("broken".into(), broken.into());
+            members.insert("left_out_from".into(), 0.into());
         }
         members.insert("name".into(), unit.name.as_str().into());
         members.insert("format".into(), unit.title().into());
@@ -128,7 +132,10 @@ fn units(subject: &Subject<'_>) -> Vec<Value> {
             members.entry(list).or_insert_with(|| json!([]));
         }
         members.entry("broken").or_insert(Value::Null);
-        members.insert("content".into(), content(&unit.bytes));
+        // A unit at an offset is a part of the content of the file.
+        let is_in_file = unit.offset.is_some() && subject.bytes.len() <= MOST_BYTES;
+        let own = if is_in_file { Value::Null } else { content(&unit.bytes) };
+        members.insert("content".into(), own);
         Value::Object(members)
     });
     described.collect()
