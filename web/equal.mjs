@@ -89,7 +89,7 @@ function run(file, [command, ...more]) {
 /** Compares the messages of an RPC connection. `client` is the file of its client. */
 async function compareConnection(job, client) {
   const server = client.replace(/client\.bin$/, "server.bin");
-  const running = run(client, ["rpc-decode", basename(server)]);
+  const running = run(server, ["rpc-decode", basename(client)]);
   await job.answers([client, server]);
   const ours = await job.page.evaluate(() => globalThis.ask("rpc-decode"));
   const theirs = await running;

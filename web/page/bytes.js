@@ -324,6 +324,7 @@ export function bytesView(model, moved, signal) {
     if (isUnread(model, unit())) return "No field covers this byte: reading ended at a module of an unknown kind.";
     if (unit().format === "whole file" && model.units.length > 1) return "No field covers this byte: it belongs to the container or to compiled code. The other parts have fields.";
     if (unit().broken) return "No field covers this byte: reading ended at the broken rule.";
+    if (unit().fields.length === 0) return "This part has no binary fields of TVM.";
     return "No field covers this byte.";
   }
 
