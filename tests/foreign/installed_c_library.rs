@@ -178,7 +178,7 @@ fn headers_compile_in_every_standard_and_in_any_order_with_upstream() {
         "tvm/ffi/extra/c_env_api.h",
     ] {
         for ours in [HEADERS, backwards] {
-            beside.push(include(&[&[other], &ours[..]].concat()));
+            beside.push(include(&[&[other][..], &ours].concat()));
             beside.push(include(&[&ours[..], &[other]].concat()));
         }
     }
