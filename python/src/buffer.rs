@@ -4,6 +4,7 @@
 //! have the same functions with the same structure, which is declared here.
 
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
@@ -45,7 +46,7 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// Borrows the bytes of `object`. Fails with `TypeError` if it has none, and with `BufferError` if they are not compact.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
+    pub(crate) fn from_object(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
         let mut raw = Box::new(RawBuffer {
             data: ptr::null(),
             owner: ptr::null_mut(),
@@ -67,9 +68,19 @@ impl Buffer {
         Ok(Buffer(raw))
     }
 
-    /// Returns whether nobody can write the bytes through this object, so that they may be read without the interpreter's lock.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.0.is_read_only != 0
+    /// Returns whether nobody can write the bytes of `object`, so that they may be read without the interpreter's lock: those of `bytes`,
+    /// and of a map for reading. A read-only view of other bytes does not suffice, because the owner of the bytes may write them.
+    pub(crate) fn is_constant(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let owner = match object.cast::<PyMemoryView>() {
+            Ok(view) => view.getattr("obj")?,
+            Err(_) => object.clone(),
+        };
+        if owner.is_instance_of::<PyBytes>() {
+            return Ok(true);
+        }
+        let class = owner.get_type();
+        let is_map = class.name()? == "mmap" && class.module()? == "mmap";
+        Ok(is_map && Buffer::from_object(&owner)?.0.is_read_only != 0)
     }
 }
 
@@ -78,7 +89,7 @@ impl AsRef<[u8]> for Buffer {
         match usize::try_from(self.0.length) {
             Ok(length) if length > 0 => {
                 // SAFETY: the exporter keeps that many bytes in place until the buffer is released. The caller holds the lock, or the
-                // bytes are read-only.
+                // bytes are constant.
                 unsafe { std::slice::from_raw_parts(self.0.data, length) }
             }
             _ => &[],
@@ -88,8 +99,9 @@ impl AsRef<[u8]> for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        Python::attach(|_| {
-            // SAFETY: `of` filled it, and this is the only release.
+        // When the interpreter ends, the bytes are leaked.
+        let _ = Python::try_attach(|_| {
+            // SAFETY: `from_object` filled it, and this is the only release.
             unsafe { PyBuffer_Release(&mut *self.0) }
         });
     }

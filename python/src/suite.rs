@@ -2,20 +2,23 @@
 
 use crate::errors;
 use crate::json;
+use crate::reports::parse;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use pyo3::exceptions::{PyMemoryError, PyNotImplementedError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyNotImplementedError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use tvmspec::conformance::adapter::{Identity, InProcess, Oddity, Rejection, Reply, Testee};
 use tvmspec::conformance::case::Suite;
+use tvmspec::conformance::known_failures::KnownFailures;
 use tvmspec::conformance::report::{ReportFormat, render};
 use tvmspec::conformance::runner::{self, Run};
-use tvmspec::conformance::verdict::Verdict;
 
-/// The judge of Python functions. Each gets the arguments of the exec protocol as a dictionary, with `data` as bytes, and returns the value.
+/// A test runner for Python functions. Each gets the arguments of the exec protocol as a dictionary, with `data` as bytes, and returns the
+/// value.
 #[pyclass(frozen, module = "tvmspec")]
 pub(crate) struct Judge {
     name: String,
@@ -44,7 +47,7 @@ impl Judge {
         }
     }
 
-    /// The names of all operations that cases use.
+    /// Returns the names of all operations that cases use.
     #[staticmethod]
     fn operations(py: Python<'_>) -> PyResult<Vec<String>> {
         let mut names: Vec<String> = suite(py)?
@@ -57,49 +60,62 @@ impl Judge {
         Ok(names)
     }
 
-    /// The ids of the cases whose operation has a function.
+    /// Returns the ids of the cases whose operation has a function.
     fn cases(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let cases = suite(py)?.cases.iter();
-        let known = cases.filter(|case| self.functions.contains_key(&case.op));
-        Ok(known.map(|case| case.id.clone()).collect())
+        let judged = cases.filter(|case| self.functions.contains_key(&case.op));
+        Ok(judged.map(|case| case.id.clone()).collect())
     }
 
-    /// Judges the selected cases. Returns each, and the report as JSON.
+    /// Judges the selected cases. `known` is the text of a known-failures file. Returns each case, and the report as JSON.
+    #[pyo3(signature = (chapters, cases, release = None, known = None, complete = false))]
     fn run(
         &self,
         py: Python<'_>,
         chapters: Vec<String>,
         cases: Vec<String>,
+        release: Option<&str>,
+        known: Option<&str>,
+        complete: bool,
     ) -> PyResult<(Vec<Judged>, String)> {
         let mut run = Run::default();
         run.selection.chapters = chapters;
         run.selection.cases = cases;
+        run.selection.release = parse(release)?;
+        if let Some(text) = known {
+            let known = KnownFailures::parse(text);
+            run.known = known.map_err(|error| errors::error(py, error))?;
+        }
+        run.complete = complete;
         run.implementation.clone_from(&self.name);
         // An exception costs no restart, so that every case is tried.
         run.crashes = 0;
-        let mut adapter = InProcess(PythonTestee(self));
-        let report = runner::run(suite(py)?, &mut adapter, &run);
+        let suite = suite(py)?;
+        let mut adapter = InProcess(PythonTestee {
+            judge: self,
+            end: Arc::clone(&run.end),
+            stopped: None,
+        });
+        // Each function runs with the lock.
+        let report = py.detach(|| runner::run(suite, &mut adapter, &run));
+        if let Some(stopped) = adapter.0.stopped {
+            return Err(stopped);
+        }
+        py.check_signals()?;
         let report = report.map_err(|error| errors::error(py, error))?;
         let judged = report.results.iter().map(|outcome| {
             let case = outcome.case;
-            let fails = outcome.is_failure();
-            let reason = outcome.verdict.reason();
-            let rules = case.rules.clone();
             (
                 case.id.clone(),
-                name_of(&outcome.verdict),
-                reason,
+                outcome.verdict.name(),
+                outcome.verdict.reason(),
                 case.why.clone(),
-                rules,
-                fails,
+                case.rules.clone(),
+                outcome.is_failure(),
             )
         });
         Ok((judged.collect(), render(ReportFormat::Json, &report)))
     }
-}
-
-fn name_of(verdict: &Verdict) -> &'static str {
-    verdict.name()
 }
 
 fn suite(py: Python<'_>) -> PyResult<&'static Suite> {
@@ -107,25 +123,41 @@ fn suite(py: Python<'_>) -> PyResult<&'static Suite> {
 }
 
 /// A testee that answers the runner with the functions of a Python object.
-struct PythonTestee<'j>(&'j Judge);
+struct PythonTestee<'j> {
+    judge: &'j Judge,
+    /// Ends the run when it is set.
+    end: Arc<OnceLock<String>>,
+    /// The exception that ended the run, such as KeyboardInterrupt.
+    stopped: Option<PyErr>,
+}
 
 impl Testee for PythonTestee<'_> {
     fn identity(&self) -> Identity {
         Identity {
-            name: self.0.name.clone(),
-            version: self.0.version.clone(),
-            releases: self.0.releases.clone(),
-            ops: self.0.functions.keys().cloned().collect(),
+            name: self.judge.name.clone(),
+            version: self.judge.version.clone(),
+            releases: self.judge.releases.clone(),
+            ops: self.judge.functions.keys().cloned().collect(),
         }
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
-        let Some(function) = self.0.functions.get(op) else {
+        let Some(function) = self.judge.functions.get(op) else {
             return Reply::Unsupported(format!("there is no function for `{op}`"));
         };
-        Python::attach(|py| match answer(py, function, args) {
-            Ok(reply) => reply,
-            Err(error) => reply_of(py, error),
+        Python::attach(|py| {
+            let error = match answer(py, function, args) {
+                Ok(reply) => return reply,
+                Err(error) => error,
+            };
+            if error.is_instance_of::<PyException>(py) {
+                return reply_of(py, error);
+            }
+            // KeyboardInterrupt, SystemExit, and those of `pytest.skip` and `pytest.exit` are for the caller.
+            let name = error.to_string();
+            self.stopped = Some(error);
+            let _ = self.end.set(name.clone());
+            Reply::Crash(name)
         })
     }
 }

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
 
+import tvmspec
+
 USER = """
+import array
+import pathlib
+
 import numpy as np
 import tvmspec
 
@@ -19,6 +27,19 @@ bytes_again: bytes = tvmspec.convert("x.so", layout="0.21")
 nothing: None = tvmspec.convert("x.so", "y.so")
 params: "dict[str, np.ndarray[Any, Any]]" = tvmspec.load_params("x.params")
 outputs: "list[tvmspec.Tensor]" = tvmspec.run("x.so", {"x": np.zeros(3)})
+for source in (bytearray(b"x"), memoryview(b"x"), array.array("B"), np.zeros(3, "uint8"), pathlib.Path("x"), "x"):
+    tvmspec.inspect(source, grammar="a=b")
+
+
+def own(source: tvmspec.Source) -> "tuple[tvmspec.Rule, ...]":
+    tvmspec.unpack(source).write("parts", force=True)
+    return tvmspec.rules("BLOB-*")
+
+
+report: tvmspec.Report = tvmspec.check({"blob.decode": own}, chapters="blob", known="known.toml")
+text: str = report.results[0].to_json() + tvmspec.rules().to_json()
+missing: "tuple[str, ...] | None" = tvmspec.explain("x", runtime=["a.so", "b.so"]).missing
+tvmspec.save_params(pathlib.Path("x"), params, bf16=True)
 tvmspec.verify(7)  # type: ignore[arg-type]
 found.file = "y"  # type: ignore[misc]
 """
@@ -60,3 +81,17 @@ def test_a_notebook_shows_a_table(golden: Path) -> None:
     (output,) = notebook.cells[0].outputs
     assert "<td>opencl</td>" in output["data"]["text/html"]
     assert output["data"]["text/plain"].startswith("<Inspection of ")
+
+
+def test_each_public_name_has_types_and_help() -> None:
+    page = pydoc.plain(pydoc.render_doc(tvmspec))
+    for name in tvmspec.__all__:
+        thing = getattr(tvmspec, name)
+        if name == "Source":
+            continue
+        assert inspect.getdoc(thing), name
+        assert name in page
+        hints = typing.get_type_hints(thing)
+        if inspect.isfunction(thing):
+            assert "return" in hints, name
+    assert "Source" in str(inspect.signature(tvmspec.verify))

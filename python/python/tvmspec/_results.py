@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import dataclass, field
-from html import escape
-from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _tvmspec
+from ._html import counted, few, hexadecimal, table
+from ._types import Path
 
 JsonObject = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class BrokenRule:
+class Item:
+    """The base class of the parts of results."""
+
+    #: The JSON object of the part, as a page of `spec/schema` describes it.
+    details: JsonObject = field(repr=False, compare=False)
+
+    def to_json(self) -> str:
+        """Return the JSON object as text, with its line end."""
+        return json.dumps(self.details, indent=2, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True)
+class BrokenRule(Item):
     """A rule that a file breaks."""
 
     rule: str
@@ -27,7 +43,7 @@ class BrokenRule:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Item):
     """An oddity that readers tolerate."""
 
     rule: str
@@ -69,18 +85,16 @@ class Verification(Result):
 
     def __repr__(self) -> str:
         count = len(self.findings) + self.omitted_findings
-        return f"<Verification of {self.file}: {len(self.violations)} broken, {count} findings>"
+        unread = f", {len(self.unread)} unread" if self.unread else ""
+        return f"<Verification of {self.file}: {len(self.violations)} broken, {count} findings{unread}>"
 
     def _repr_html_(self) -> str:
-        rows: list[Sequence[object]] = [
-            (broken.rule, "broken", _hex(broken.offset), broken.field, broken.message) for broken in self.violations
-        ]
-        rows += [(found.rule, "finding", _hex(found.offset), found.field, found.message) for found in self.findings]
-        return _table(self.file, ("rule", "", "offset", "field", "message"), rows)
+        rows = [*_broken_rows(self.violations), *_rows("unread", self.unread), *_rows("finding", self.findings)]
+        return table(repr(self)[1:-1], _HEADS, rows, self.omitted_findings)
 
 
 @dataclass(frozen=True)
-class TensorInfo:
+class TensorInfo(Item):
     """A stored tensor."""
 
     name: str
@@ -90,8 +104,8 @@ class TensorInfo:
     bytes: int
 
 
-@dataclass(frozen=True)
-class ModuleInfo:
+@dataclass(frozen=True, repr=False)
+class ModuleInfo(Item):
     """A stored module. `details` has the members that depend on its kind."""
 
     kind: str
@@ -102,11 +116,13 @@ class ModuleInfo:
     #: Positions of the modules that it imports.
     imports: tuple[int, ...]
     functions: tuple[str, ...]
-    details: JsonObject = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<ModuleInfo {self.kind}: {counted(self.functions, 'function')}>"
 
 
-@dataclass(frozen=True)
-class LibraryInfo:
+@dataclass(frozen=True, repr=False)
+class LibraryInfo(Item):
     """A library binary."""
 
     symbol: Optional[str]
@@ -119,9 +135,13 @@ class LibraryInfo:
     findings: tuple[Finding, ...]
     violation: Optional[BrokenRule]
 
+    def __repr__(self) -> str:
+        broken = ", broken" if self.violation else ""
+        return f"<LibraryInfo layout {self.layout}: {counted(self.modules, 'module')}{broken}>"
 
-@dataclass(frozen=True)
-class Part:
+
+@dataclass(frozen=True, repr=False)
+class Part(Item):
     """The file itself, or a member of an archive."""
 
     #: The path inside the archive; empty for the file itself.
@@ -131,6 +151,12 @@ class Part:
     #: The functions that the host code exports.
     functions: tuple[str, ...]
     libraries: tuple[LibraryInfo, ...]
+
+    def __repr__(self) -> str:
+        member = f" {self.member}" if self.member else ""
+        counts = [self.form, counted(self.functions, "function")]
+        counts += [f"layout {library.layout}" for library in self.libraries]
+        return f"<Part{member}: {', '.join(counts)}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,34 +185,54 @@ class Inspection(Result):
         """The modules of all library binaries."""
         return tuple(module for library in self.libraries for module in library.modules)
 
+    @property
+    def violations(self) -> tuple[BrokenRule, ...]:
+        """The rule that the file breaks, and those that its library binaries break."""
+        all = (self.violation, *(library.violation for library in self.libraries))
+        return tuple(broken for broken in all if broken)
+
     def __repr__(self) -> str:
         counts = []
         if self.libraries:
             layouts = ", ".join(sorted({library.layout for library in self.libraries}))
             counts.append(f"layout {layouts}")
         if self.modules:
-            counts.append(_counted(self.modules, "module"))
+            counts.append(counted(self.modules, "module"))
         if self.tensors:
-            counts.append(_counted(self.tensors, "tensor"))
-        if self.violation or any(library.violation for library in self.libraries):
+            counts.append(counted(self.tensors, "tensor"))
+        if self.violations:
             counts.append("broken")
         return f"<Inspection of {self.file}: {', '.join([self.form, *counts])}>"
 
     def _repr_html_(self) -> str:
-        rows: list[Sequence[object]] = []
-        for library in self.libraries:
-            for module in library.modules:
-                functions = ", ".join(module.functions[:8]) + (" ..." if len(module.functions) > 8 else "")
-                imports = ", ".join(map(str, module.imports))
-                rows.append((module.index, module.kind, imports, _hex(module.offset), module.bytes, functions))
-        if rows:
-            return _table(repr(self)[1:-1], ("", "kind", "imports", "offset", "bytes", "functions"), rows)
-        rows = [(tensor.name, tensor.dtype, list(tensor.shape), tensor.bytes) for tensor in self.tensors]
-        return _table(repr(self)[1:-1], ("name", "dtype", "shape", "bytes"), rows)
+        title = repr(self)[1:-1]
+        rows: list[Sequence[object]]
+        if self.modules:
+            rows = [
+                (
+                    module.index,
+                    module.kind,
+                    ", ".join(map(str, module.imports)),
+                    hexadecimal(module.offset),
+                    module.bytes,
+                    few(module.functions),
+                )
+                for module in self.modules
+            ]
+            content = table(title, ("", "kind", "imports", "offset", "bytes", "functions"), rows)
+        elif self.tensors:
+            rows = [(tensor.name, tensor.dtype, list(tensor.shape), tensor.bytes) for tensor in self.tensors]
+            content = table(title, ("name", "dtype", "shape", "bytes"), rows)
+        else:
+            parts = self.parts or (Part({}, "", self.form, None, (), ()),)
+            rows = [(part.member, part.form, part.releases, few(part.functions)) for part in parts]
+            content = table(title, ("member", "form", "releases", "functions"), rows)
+        broken = _broken_rows(self.violations)
+        return content + (table("broken rules", _HEADS, broken) if broken else "")
 
 
 @dataclass(frozen=True)
-class Load:
+class Load(Item):
     """The outcome of loading a file in a range of releases."""
 
     #: A range of releases, such as ``0.7..0.20`` or ``0.22..``.
@@ -196,15 +242,16 @@ class Load:
     why: str
 
 
-@dataclass(frozen=True)
-class Account:
+@dataclass(frozen=True, repr=False)
+class Account(Item):
     """The outcome in each release for one library binary, or for another item of the file."""
 
     title: str
     loads: tuple[Load, ...]
     remarks: tuple[str, ...]
-    #: Everything, as `spec/schema/explain.json` describes it.
-    details: JsonObject = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<Account of {self.title}: {_loading([self])}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -213,20 +260,22 @@ class Explanation(Result):
 
     file: str
     accounts: tuple[Account, ...]
+    #: The names that the file needs and `runtime` does not register. None without a runtime, or if they are not known.
+    missing: Optional[tuple[str, ...]] = None
 
     def loads(self, release: str) -> str:
         """Return the outcome for a release: ``loads``, ``silent``, ``unknown`` or ``fails``; the worst of several accounts."""
         order = ("loads", "silent", "unknown", "fails")
+        wanted = _tvmspec.minor(release)
         outcomes = [
-            load.outcome for account in self.accounts for load in account.loads if _contains(load.releases, release)
+            load.outcome for account in self.accounts for load in account.loads if _contains(load.releases, wanted)
         ]
         if not outcomes:
-            raise ValueError(f"there is no release {release}")
+            raise ValueError(f"this explanation is not about release {release}")
         return max(outcomes, key=order.index)
 
     def __repr__(self) -> str:
-        good = [load.releases for account in self.accounts for load in account.loads if load.outcome == "loads"]
-        return f"<Explanation of {self.file}: {'loads in ' + ', '.join(good) if good else 'loads in no release'}>"
+        return f"<Explanation of {self.file}: {_loading(self.accounts)}>"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -234,11 +283,12 @@ class Explanation(Result):
             for account in self.accounts
             for load in account.loads
         ]
-        return _table(self.file, ("", "releases", "outcome", "why"), rows)
+        rows += [("", "", "missing", name) for name in self.missing or ()]
+        return table(self.file, ("", "releases", "outcome", "why"), rows)
 
 
 @dataclass(frozen=True)
-class FieldSpan:
+class FieldSpan(Item):
     """The bytes of one field."""
 
     start: int
@@ -249,18 +299,21 @@ class FieldSpan:
     rule: str
 
 
-@dataclass(frozen=True)
-class DumpUnit:
+@dataclass(frozen=True, repr=False)
+class DumpUnit(Item):
     """A run of bytes of one format."""
 
     name: str
     format: str
     bytes: int
-    fields: tuple[FieldSpan, ...] = field(repr=False)
+    fields: tuple[FieldSpan, ...]
     findings: tuple[Finding, ...]
     broken: Optional[BrokenRule]
     #: The start of the first field that does not fit into memory; `dump(.., start=..)` continues there.
     left_out_from: Optional[int]
+
+    def __repr__(self) -> str:
+        return f"<DumpUnit {self.name}: {self.format}, {counted(self.fields, 'field')}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -272,35 +325,75 @@ class Dump(Result):
 
     def __repr__(self) -> str:
         fields = [field for unit in self.units for field in unit.fields]
-        return f"<Dump of {self.file}: {_counted(self.units, 'unit')}, {_counted(fields, 'field')}>"
+        return f"<Dump of {self.file}: {counted(self.units, 'unit')}, {counted(fields, 'field')}>"
 
     def _repr_html_(self) -> str:
-        most = 500
-        rows: list[Sequence[object]] = []
-        for unit in self.units:
-            for span in unit.fields[: most - len(rows)]:
-                rows.append((unit.name, _hex(span.start), _hex(span.end), span.field, span.value, span.rule))
-        return _table(repr(self)[1:-1], ("unit", "start", "end", "field", "value", "rule"), rows)
+        rows = [
+            (unit.name, hexadecimal(span.start), hexadecimal(span.end), span.field, span.value, span.rule)
+            for unit in self.units
+            for span in unit.fields
+        ]
+        page = table(repr(self)[1:-1], ("unit", "start", "end", "field", "value", "rule"), rows)
+        broken = [row for unit in self.units if unit.broken for row in _broken_rows([unit.broken])]
+        return page + (table("broken rules", _HEADS, broken) if broken else "")
 
 
 @dataclass(frozen=True, repr=False)
 class Unpacked(Result):
     """The manifest of a library binary, and its payloads by file name. `pack` rebuilds the same bytes from them."""
 
-    manifest: JsonObject
-    files: Mapping[str, bytes] = field(repr=False)
+    manifest: JsonObject = field(compare=False)
+    files: Mapping[str, bytes] = field(repr=False, hash=False)
 
-    def write(self, folder: Union[str, os.PathLike[str]]) -> None:
-        """Write `manifest.json` and the payloads into a folder, which is created if it does not exist."""
+    def write(self, folder: Path, *, force: bool = False) -> None:
+        """Write `manifest.json` and the payloads into a folder, which is created if it does not exist.
+
+        A folder with the manifest of another library is an error. `force` replaces it, and removes the files that it lists.
+        """
         os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, "manifest.json")
+        stale = self._stale_files(path)
+        if stale is not None and not force:
+            text = "the folder has the manifest of another library; name another folder, or pass force=True"
+            raise FileExistsError(errno.EEXIST, text, path)
+        # The manifest is written last. If it exists, so do its files.
+        if os.path.exists(path):
+            os.remove(path)
+        for name in stale or ():
+            if os.path.isfile(os.path.join(folder, name)):
+                os.remove(os.path.join(folder, name))
         for name, payload in self.files.items():
             with open(os.path.join(folder, name), "wb") as file:
                 file.write(payload)
-        with open(os.path.join(folder, "manifest.json"), "w", encoding="utf-8", newline="") as text:
-            text.write(self._json)
+        with open(path, "w", encoding="utf-8", newline="") as text_file:
+            text_file.write(self._json)
+
+    def _stale_files(self, path: str) -> Optional[list[str]]:
+        """Return the files that another manifest at `path` lists, or None if there is no other manifest."""
+        try:
+            with open(path, "rb") as file:
+                text = file.read()
+        except FileNotFoundError:
+            return None
+        if text == self._json.encode():
+            return None
+        try:
+            modules = json.loads(text)["modules"]
+            names = [module["file"] for module in modules if isinstance(module.get("file"), str)]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return []
+        # A manifest that a person wrote may list files of other folders.
+        return [name for name in names if os.path.basename(name) == name and name]
 
     def __repr__(self) -> str:
-        return f"<Unpacked layout {self.manifest['layout']}: {len(self.manifest['modules'])} modules>"
+        return f"<Unpacked layout {self.manifest['layout']}: {counted(self.manifest['modules'], 'module')}>"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for index, module in enumerate(self.manifest["modules"]):
+            name = module.get("file")
+            rows.append((index, module["kind"], name, len(self.files[name]) if name in self.files else None))
+        return table(repr(self)[1:-1], ("", "kind", "file", "bytes"), rows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -318,154 +411,46 @@ class Rule(Result):
 
     def _repr_html_(self) -> str:
         rows = [(name, self.report[name]) for name in ("level", "norm", "upstream", "here") if self.report.get(name)]
-        return _table(f"{self.id} {self.title}", ("", ""), rows)
+        return table(f"{self.id} {self.title}", ("", ""), rows)
 
 
-def verification(text: str) -> Verification:
-    report = json.loads(text)
-    return Verification(
-        text,
-        report["file"],
-        report["host_only"],
-        tuple(map(_broken, report["violations"])),
-        tuple(map(_finding, report["findings"])),
-        tuple(map(_finding, report.get("unread", ()))),
-        report.get("omitted_findings", 0),
-    )
+class Rules(Tuple[Rule, ...]):
+    """Rules, in the order of the specification."""
+
+    _json: str
+
+    def to_json(self) -> str:
+        """Return the text that ``tvmspec rule --json`` prints, with its line end."""
+        return self._json
+
+    def __repr__(self) -> str:
+        return f"<Rules: {few([rule.id for rule in self])}>"
+
+    def _repr_html_(self) -> str:
+        return table(counted(self, "rule"), ("id", "level", "title"), [(rule.id, rule.level, rule.title) for rule in self])
 
 
-def inspection(text: str) -> Inspection:
-    report = json.loads(text)
-    tensors = report.get("params") or report.get("tensor") or ()
-    return Inspection(
-        text,
-        report["file"],
-        report["bytes"],
-        report["form"],
-        tuple(map(_part, report.get("parts", ()))),
-        tuple(_tensor(tensor) for tensor in tensors),
-        tuple(map(_finding, report.get("findings", ()))),
-        _maybe_broken(report.get("violation")),
-        report,
-    )
+#: The columns of broken rules and findings.
+_HEADS = ("rule", "", "place", "offset", "field", "message")
 
 
-def explanation(text: str, file: str) -> Explanation:
-    accounts = tuple(
-        Account(
-            account["title"],
-            tuple(Load(load["releases"], load["outcome"], load["why"]) for load in account["loads"]),
-            tuple(account["remarks"]),
-            account,
-        )
-        for account in json.loads(text)
-    )
-    return Explanation(text, file, accounts)
+def _broken_rows(rules: Sequence[BrokenRule]) -> list[Sequence[object]]:
+    return [(one.rule, "broken", one.place, hexadecimal(one.offset), one.field, one.message) for one in rules]
 
 
-def dump(text: str, file: str) -> Dump:
-    units = tuple(
-        DumpUnit(
-            unit["name"],
-            unit["format"],
-            unit["bytes"],
-            tuple(
-                FieldSpan(span["start"], span["end"], span["field"], span["value"], span["rule"])
-                for span in unit["fields"]
-            ),
-            tuple(map(_finding, unit["findings"])),
-            _maybe_broken(unit["broken"]),
-            unit.get("left_out_from"),
-        )
-        for unit in json.loads(text)
-    )
-    return Dump(text, file, units)
+def _rows(word: str, findings: Sequence[Finding]) -> list[Sequence[object]]:
+    return [(one.rule, word, one.place, hexadecimal(one.offset), one.field, one.message) for one in findings]
 
 
-def rules(text: str) -> tuple[Rule, ...]:
-    reports = json.loads(text)
-    return tuple(
-        Rule(json.dumps([report], indent=2, ensure_ascii=False) + "\n", report["rule"], report["title"], report["level"], report)
-        for report in reports
-    )
+def _loading(accounts: Iterable[Account]) -> str:
+    """Return the releases that load the file."""
+    good = [load.releases for account in accounts for load in account.loads if load.outcome == "loads"]
+    return f"loads in {', '.join(good)}" if good else "loads in no release"
 
 
-def _broken(value: JsonObject) -> BrokenRule:
-    return BrokenRule(
-        value["rule"], value["kind"], value["message"], value["offset"], value["field"], value.get("in", "")
-    )
-
-
-def _maybe_broken(value: Optional[JsonObject]) -> Optional[BrokenRule]:
-    return None if value is None else _broken(value)
-
-
-def _finding(value: JsonObject) -> Finding:
-    return Finding(value["rule"], value["message"], value["offset"], value.get("field", ""), value.get("in", ""))
-
-
-def _tensor(value: JsonObject) -> TensorInfo:
-    dtype = value["dtype"]
-    dtype = dtype if isinstance(dtype, str) else tuple(dtype)
-    return TensorInfo(value["name"], dtype, tuple(value["shape"]), value["bytes"])
-
-
-def _module(value: JsonObject) -> ModuleInfo:
-    return ModuleInfo(
-        value["kind"],
-        value.get("index"),
-        value.get("offset"),
-        value.get("bytes"),
-        tuple(value.get("imports", ())),
-        tuple(function["name"] for function in value.get("functions", ())),
-        value,
-    )
-
-
-def _library(value: JsonObject) -> LibraryInfo:
-    return LibraryInfo(
-        value["symbol"],
-        value["offset"],
-        value["bytes"],
-        value["layout"],
-        value["releases"],
-        tuple(map(_module, value["modules"])),
-        tuple(map(_finding, value["findings"])),
-        _maybe_broken(value["violation"]),
-    )
-
-
-def _part(value: JsonObject) -> Part:
-    libraries = tuple(map(_library, value["libraries"]))
-    return Part(value["member"], value["form"], value["releases"], tuple(value["functions"]), libraries)
-
-
-def _contains(releases: str, release: str) -> bool:
-    """Return whether a range, such as ``0.7..0.20``, contains a release."""
+def _contains(releases: str, minor: int) -> bool:
+    """Return whether a range, such as ``0.7..0.20``, contains the release with this second number."""
     first, dots, last = releases.partition("..")
-    wanted = _number(release)
     if not dots:
-        return wanted == _number(first)
-    return (not first or _number(first) <= wanted) and (not last or wanted <= _number(last))
-
-
-def _number(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in release.split(".")[:2])
-
-
-def _counted(items: Sequence[object], noun: str) -> str:
-    return f"{len(items)} {noun}" if len(items) == 1 else f"{len(items)} {noun}s"
-
-
-def _hex(offset: Optional[int]) -> str:
-    return "" if offset is None else f"{offset:#x}"
-
-
-def _table(caption: str, heads: Iterable[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return an HTML table. Everything is escaped, because names in a file may be hostile."""
-    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape('' if cell is None else str(cell))}</td>" for cell in row) + "</tr>"
-        for row in rows
-    )
-    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return minor == _tvmspec.minor(first)
+    return (not first or _tvmspec.minor(first) <= minor) and (not last or minor <= _tvmspec.minor(last))

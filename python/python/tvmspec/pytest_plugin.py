@@ -34,14 +34,22 @@ def pytest_configure(config: pytest.Config) -> None:
     # Without this, pytest would also collect everything in the current folder.
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args = []
-    config.args.append(path)
+    # An argument such as `my_loader.py::blob/opencl-root` selects a case of the file.
+    if not any(_is_same(argument.partition("::")[0], path) for argument in config.args):
+        config.args.append(path)
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Optional[Implementation]:
+def _is_same(one: os.PathLike[str] | str, other: str) -> bool:
+    return Path(one).resolve() == Path(other).resolve()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> Optional[Implementation]:
+    """Collect the file as an implementation, and not as a module with tests."""
     path = parent.config.getoption("--tvmspec")
-    if path is None or file_path.resolve() != Path(path).resolve():
+    if path is None or not _is_same(module_path, path):
         return None
-    collector: Implementation = Implementation.from_parent(parent, path=file_path)
+    collector: Implementation = Implementation.from_parent(parent, path=module_path)
     return collector
 
 
@@ -51,10 +59,23 @@ class Implementation(pytest.File):
     def collect(self) -> Iterator[Case]:
         from . import _check
 
-        module = _check.import_file(str(self.path))
-        judge = _check.judge_of(module)
+        try:
+            module = _check.import_file(str(self.path))
+            judge = _check.judge_of(module)
+        except Exception:
+            raise self.CollectError(self._failure()) from None
         for name in judge.cases():
             yield Case.from_parent(self, name=name, judge=judge)
+
+    def _failure(self) -> str:
+        """Return the current exception, with the traceback from the file on."""
+        error: pytest.ExceptionInfo[BaseException] = pytest.ExceptionInfo.from_current()
+        own = error.traceback.cut(path=self.path)
+        text = error.exconly()
+        if own is not error.traceback and len(own) < len(error.traceback):
+            error.traceback = own
+            text = str(error.getrepr(style="short"))
+        return f"the implementation {self.path} cannot be imported\n{text}"
 
 
 class CaseFailed(Exception):
@@ -69,10 +90,13 @@ class Case(pytest.Item):
         self._judge = judge
 
     def runtest(self) -> None:
-        from ._check import CaseResult
+        import json
 
-        (judged,), _ = self._judge.run([], [self.name])
-        result = CaseResult(*judged[:4], tuple(judged[4]), judged[5])
+        from ._check import case_result
+
+        (judged,), report = self._judge.run([], [self.name])
+        (details,) = json.loads(report)["results"]
+        result = case_result(judged, details)
         if result.is_failure:
             raise CaseFailed(result)
         if result.verdict != "pass":
