@@ -1,6 +1,7 @@
 //! `tvmspec convert FILE [--layout L] -o OUT`: writes the library binary of a file in another layout or another file format.
 
 use super::convert_params::CacheForm;
+use super::input::Input;
 use super::library::{LibraryChoice, PayloadPlaces, warn_of_left_out};
 use super::package::Packaging;
 use super::replace_blob::WholeLibrary;
@@ -42,16 +43,18 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Exit, CliError> {
         is_bf16: args.bf16,
         written_by: args.written_by,
     };
-    if let Some(exit) = convert_params::convert(&args.file, args.packaging.output(), form)? {
+    // Opened once, because a pipe cannot be read twice.
+    let input = Input::open(&args.file)?;
+    if let Some(exit) = convert_params::convert(&input, args.packaging.output(), form)? {
         return Ok(exit);
     }
     let choice = LibraryChoice {
-        file: &args.file,
+        input: &input,
         layout: args.from,
         blob: args.blob,
     };
     // Requires a whole library binary: converting the readable part of a broken one would silently lose modules.
-    choice.with_valid_blob(|input, unit, blob, findings| {
+    choice.with_valid_blob(|unit, blob, findings| {
         let layout = args.layout.unwrap_or(blob.layout);
         // BLOB-17: if the other layout cannot hold something, the command fails, but the file breaks no rule.
         let converted = blob.convert(layout).map_err(|broken| {

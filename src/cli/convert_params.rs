@@ -4,7 +4,7 @@ use super::input::{Input, is_stdin, read_sibling, subject};
 use super::output::{self, Content, file_name};
 use super::output_folder::OutputFolder;
 use super::verify::diagnostics;
-use super::{CliError, Exit, embedding};
+use super::{CliError, Exit};
 use std::path::Path;
 use tvmspec::blob::container::FileForm;
 use tvmspec::examine::document::newest_of;
@@ -21,24 +21,24 @@ pub(crate) struct CacheForm {
     pub(crate) written_by: Option<Release>,
 }
 
-/// Converts the parameters in `file` to `to`. Returns `None` if the file has none.
-pub(crate) fn convert(file: &Path, to: &Path, form: CacheForm) -> Result<Option<Exit>, CliError> {
-    // Stdin can only be read once.
-    if is_stdin(file) && !embedding::is_embedded() {
-        return Ok(None);
-    }
-    let input = Input::open(file)?;
+/// Converts the parameters in `input` to `to`. Returns `None` if the file has none.
+pub(crate) fn convert(
+    input: &Input,
+    to: &Path,
+    form: CacheForm,
+) -> Result<Option<Exit>, CliError> {
     match FileForm::detect(input.bytes()) {
-        // An index in memory has no shards.
-        FileForm::TensorCache if !is_stdin(file) => to_params(&input, file, to).map(Some),
-        FileForm::Params => to_cache(&input, file, to, &form).map(Some),
+        // An index from stdin has no shards.
+        FileForm::TensorCache if !is_stdin(input.path()) => to_params(input, to).map(Some),
+        FileForm::Params => to_cache(input, to, &form).map(Some),
         _ => Ok(None),
     }
 }
 
 /// Writes the tensors of all shards into one parameter file, in the order of the index.
-fn to_params(input: &Input, file: &Path, to: &Path) -> Result<Exit, CliError> {
-    let subject = subject(input, file, None).map_err(CliError::line)?;
+fn to_params(input: &Input, to: &Path) -> Result<Exit, CliError> {
+    let subject = subject(input, input.path(), None)
+        .map_err(|broken| CliError::broken(&input.name, &broken, &broken))?;
     if !diagnostics(&subject)?.violations.is_empty() {
         return Ok(Exit::Bad);
     }
@@ -66,7 +66,7 @@ fn to_params(input: &Input, file: &Path, to: &Path) -> Result<Exit, CliError> {
 }
 
 /// Writes the index of a tensor cache to `to`, and its shards into the same folder.
-fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<Exit, CliError> {
+fn to_cache(input: &Input, to: &Path, form: &CacheForm) -> Result<Exit, CliError> {
     let index = to.file_name().and_then(|name| name.to_str());
     let index = index.filter(|name| matches!(*name, "tensor-cache.json" | "ndarray-cache.json"));
     let Some(index) = index else {
@@ -77,7 +77,8 @@ fn to_cache(input: &Input, file: &Path, to: &Path, form: &CacheForm) -> Result<E
             file_name(to)
         )));
     };
-    let subject = subject(input, file, None).map_err(CliError::line)?;
+    let subject = subject(input, input.path(), None)
+        .map_err(|broken| CliError::broken(&input.name, &broken, &broken))?;
     let found = diagnostics(&subject)?;
     if !found.violations.is_empty() {
         return Ok(Exit::Bad);

@@ -49,12 +49,13 @@ pub(crate) struct ExtractArgs {
 
 /// Writes the payload of one module of the library binary.
 pub(crate) fn run(args: ExtractArgs) -> Result<Exit, CliError> {
+    let input = Input::open(&args.file)?;
     let choice = LibraryChoice {
-        file: &args.file,
+        input: &input,
         layout: args.layout,
         blob: args.blob,
     };
-    choice.with_partial_blob(|input, _, partial| extract(&args, input, &partial))
+    choice.with_partial_blob(|_, partial| extract(&args, &input, &partial))
 }
 
 /// Writes the part that the options select: the stored bytes (`--raw`), the JSON form (`--json`), one field, or the code.

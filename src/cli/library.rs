@@ -5,7 +5,6 @@ use super::input::Input;
 use super::output::{self, escape_line};
 use super::{CliError, Exit, embedding};
 use std::collections::BTreeMap;
-use std::path::Path;
 use tvmspec::blob::{Blob, LibraryModule, PartialBlob};
 use tvmspec::examine::{Format, NotExaminable, Subject, Unit};
 use tvmspec::release::Layout;
@@ -15,8 +14,8 @@ use tvmspec::rule::{Finding, Findings, Kind};
 ///
 /// `convert`, `extract` and `unpack` work on one library binary, whereas `inspect` and `verify` report on all.
 pub(crate) struct LibraryChoice<'c> {
-    /// The file, or `-` for stdin.
-    pub(crate) file: &'c Path,
+    /// The open file.
+    pub(crate) input: &'c Input,
     /// Overrides what symbols and bytes indicate (BLOB-18).
     pub(crate) layout: Option<Layout>,
     /// Its number, if the file has several.
@@ -24,17 +23,16 @@ pub(crate) struct LibraryChoice<'c> {
 }
 
 impl LibraryChoice<'_> {
-    /// Reads the library binary as far as it is valid, and passes it to `work` with the file and the unit.
+    /// Reads the library binary as far as it is valid, and passes it to `work` with the unit.
     pub(crate) fn with_partial_blob(
         self,
-        work: impl FnOnce(&Input, &Unit<'_>, PartialBlob<'_>) -> Result<Exit, CliError>,
+        work: impl FnOnce(&Unit<'_>, PartialBlob<'_>) -> Result<Exit, CliError>,
     ) -> Result<Exit, CliError> {
-        let input = Input::open(self.file)?;
-        let subject = subject(&input, self.layout)?;
+        let subject = subject(self.input, self.layout)?;
         let units = subject.units();
         let unit = pick(&subject, &units, self.blob)?;
         match unit.library() {
-            Some(partial) => work(&input, unit, partial),
+            Some(partial) => work(unit, partial),
             None => Err(CliError::line(subject.not_examinable())),
         }
     }
@@ -42,10 +40,10 @@ impl LibraryChoice<'_> {
     /// Like [`LibraryChoice::with_partial_blob`], for work that needs all of it: if a rule is broken, the command prints the place and fails.
     pub(crate) fn with_valid_blob(
         self,
-        work: impl FnOnce(&Input, &Unit<'_>, Blob<'_>, &Findings) -> Result<Exit, CliError>,
+        work: impl FnOnce(&Unit<'_>, Blob<'_>, &Findings) -> Result<Exit, CliError>,
     ) -> Result<Exit, CliError> {
-        self.with_partial_blob(|input, unit, partial| match partial.broken {
-            None => work(input, unit, partial.blob, &partial.findings),
+        self.with_partial_blob(|unit, partial| match partial.broken {
+            None => work(unit, partial.blob, &partial.findings),
             Some(broken) if embedding::is_embedded() => {
                 Err(CliError::broken(&unit.name, &broken, &broken))
             }

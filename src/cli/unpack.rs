@@ -36,21 +36,22 @@ pub(crate) struct UnpackArgs {
 
 /// Writes the manifest and the payloads of the library binary into the folder of `-o`.
 pub(crate) fn run(args: UnpackArgs) -> Result<Exit, CliError> {
-    let choice = LibraryChoice {
-        file: &args.file,
-        layout: args.layout,
-        blob: args.blob,
-    };
     // Other commands write `-` to stdout. Here it would become a folder of that name.
     if args.output.as_os_str() == "-" {
         return Err(CliError::new(
             "a folder cannot go to stdout: name one with -o",
         ));
     }
-    choice.with_valid_blob(|input, unit, blob, findings| {
+    let input = Input::open(&args.file)?;
+    let choice = LibraryChoice {
+        input: &input,
+        layout: args.layout,
+        blob: args.blob,
+    };
+    choice.with_valid_blob(|unit, blob, findings| {
         // Payloads are written unchanged.
         let kept = PayloadPlaces::from_modules(&blob.modules);
-        let exit = write_out(input, blob, &args)?;
+        let exit = write_out(&input, blob, &args)?;
         warn_of_left_out(unit, findings, &kept);
         Ok(exit)
     })
