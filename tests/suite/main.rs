@@ -6,6 +6,7 @@ mod ci_page;
 mod cli;
 mod explain_runtime;
 mod hostile_testees;
+mod html_reports;
 mod memory_checks;
 mod mutants;
 mod reporting;

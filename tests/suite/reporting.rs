@@ -9,7 +9,6 @@ use tvmspec::conformance::adapter::{Adapter, Identity, InProcess, Reply, Testee}
 use tvmspec::conformance::case::Suite;
 use tvmspec::conformance::report::{ReportFormat, render};
 use tvmspec::conformance::runner::{Report, Run, run};
-use tvmspec::conformance::verdict::Verdict;
 
 /// Returns the report of an implementation with this name, for the cases that match the pattern.
 fn run_on(testee: &mut dyn Adapter, implementation: &str, case: &str) -> Report<'static> {
@@ -34,8 +33,13 @@ fn every_form_names_suite_implementation_and_all_verdicts() {
             text.contains("liar:reject-all"),
             "{name} names the implementation"
         );
-        for verdict in Verdict::NAMES {
-            assert!(text.contains(verdict), "{name} counts {verdict}");
+        for (verdict, count) in report.totals().iter() {
+            // The page counts the verdicts that occur.
+            let is_counted = count > 0 || form != ReportFormat::Html;
+            assert!(
+                !is_counted || text.contains(verdict),
+                "{name} counts {verdict}"
+            );
         }
         assert!(text.ends_with('\n'), "{name} ends with a line break");
     }
