@@ -249,12 +249,16 @@ fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
 
 /// Formats a case as a line: id, operation, and the expected answer.
 fn format_case(case: &Case) -> String {
-    let expected = match &case.expect {
+    format!("{:<44} {:<20} {}", case.id, case.op, format_expected(case))
+}
+
+/// Describes the expected answer of a case in a few words.
+fn format_expected(case: &Case) -> String {
+    match &case.expect {
         Expect::Accept(_) => "accepts".to_owned(),
         Expect::Reject(breach) => format!("rejects as {}", breach.kind),
         Expect::Either => "either".to_owned(),
-    };
-    format!("{:<44} {:<20} {expected}", case.id, case.op)
+    }
 }
 
 /// Formats the releases for JSON: `"0.22"`.
@@ -289,6 +293,9 @@ fn as_json(rule: &RuleText) -> Json {
         },
         "code": spec::code_locations(&rule.id),
         "cases": cases(rule).map(|case| case.id.as_str()).collect::<Vec<_>>(),
+        "case_details": cases(rule).map(|case| json!({
+            "case": case.id, "op": case.op, "expected": format_expected(case), "why": case.why,
+        })).collect::<Vec<_>>(),
         "files": goldens(rule),
         "eras": eras(rule),
         "known_failures": failures.map(|(file, case, entry)| json!({

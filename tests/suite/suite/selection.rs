@@ -95,6 +95,22 @@ fn rules_are_shown_for_people_and_for_programs() {
             .unwrap()
             .contains(&Value::from("import_tree/row-runs-backwards"))
     );
+    let details = rows["case_details"].as_array().unwrap();
+    let ids: Vec<&Value> = details.iter().map(|case| &case["case"]).collect();
+    assert_eq!(
+        ids,
+        rows["cases"].as_array().unwrap().iter().collect::<Vec<_>>()
+    );
+    let runs_backwards = details
+        .iter()
+        .find(|case| case["case"] == "import_tree/row-runs-backwards");
+    let runs_backwards = runs_backwards.unwrap();
+    assert_eq!(runs_backwards["op"], "import_tree.decode");
+    assert_eq!(runs_backwards["expected"], "rejects as malformed");
+    let why = runs_backwards["why"].as_str().unwrap();
+    let case =
+        tvmspec::conformance::case::Suite::expect_ours().case("import_tree/row-runs-backwards");
+    assert_eq!(why, case.unwrap().why);
     assert!(!rows["known_failures"].as_array().unwrap().is_empty());
     let page = rule(&["TREE-03"]);
     for word in [
