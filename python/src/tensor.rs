@@ -1,12 +1,13 @@
 //! Tensors: memory that Python shares with compiled code, through DLPack in both directions.
 
-use crate::array::Array;
+use crate::array::{Array, MAX_ROOM};
 use crate::errors;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use std::ffi::{CStr, c_void};
+use pyo3::types::{PyByteArray, PyDict, PyTuple};
+use std::ffi::CStr;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use tvmspec::object;
 use tvmspec::tensor::Dtype;
@@ -15,10 +16,6 @@ use tvmspec::value::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, dtype_
 /// An array in memory that compiled code can use. numpy and every other library that knows DLPack read it without a copy.
 #[pyclass(frozen, module = "tvmspec")]
 pub(crate) struct Tensor(pub(crate) object::Tensor);
-
-/// The names of a capsule with a tensor, before and after a consumer has taken it.
-const PLAIN: (&CStr, &CStr) = (c"dltensor", c"used_dltensor");
-const VERSIONED: (&CStr, &CStr) = (c"dltensor_versioned", c"used_dltensor_versioned");
 
 #[pymethods]
 impl Tensor {
@@ -41,7 +38,7 @@ impl Tensor {
         (device.kind, device.id)
     }
 
-    /// Returns a capsule that owns a reference to the tensor. Does not wait for work on a device.
+    /// Returns a capsule that owns a reference to the tensor, or to a copy of it. Does not wait for work on a device.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
@@ -55,56 +52,51 @@ impl Tensor {
         if dl_device.is_some_and(|device| device != self.__dlpack_device__()) {
             return Err(PyBufferError::new_err("the tensor is on another device"));
         }
-        if copy == Some(true) {
-            return Err(PyBufferError::new_err(
-                "a tensor is exported without a copy",
-            ));
+        if self.0.dtype().bits < 8 {
+            // DLPack packs them, and compiled code does not.
+            return Err(PyBufferError::new_err(format!(
+                "DLPack has another form of {} elements; use tensor.numpy()",
+                self.dtype()
+            )));
         }
+        let tensor = match copy {
+            Some(true) => self.0.to_device(self.0.device()),
+            _ => Ok(self.0.clone()),
+        };
+        let tensor = tensor.map_err(|error| errors::call_error(py, &error))?;
         let made = if max_version.is_some_and(|(major, _)| major >= 1) {
-            capsule(self.0.to_dlpack_versioned())
+            capsule(tensor.to_dlpack_versioned())
+        } else if tensor.is_read_only() {
+            return Err(PyBufferError::new_err(
+                "the tensor is read-only, which DLPack before 1.0 cannot state; pass max_version=(1, 0)",
+            ));
         } else {
-            capsule(self.0.to_dlpack())
+            capsule(tensor.to_dlpack())
         };
         // SAFETY: a new reference, or null with an exception.
         unsafe { Bound::from_owned_ptr_or_err(py, made) }
     }
 
-    /// Returns a tensor over the same memory with unsigned integers of the same size. This is for element types that numpy lacks.
-    fn _bits(&self) -> PyResult<Tensor> {
-        let dtype = self.0.dl().dtype;
-        let bits = match dtype.bits {
-            8 | 16 | 32 | 64 if dtype.lanes == 1 => dtype.bits,
-            _ => {
-                return Err(PyTypeError::new_err(format!(
-                    "numpy has no {}",
-                    self.dtype()
-                )));
-            }
-        };
-        let dl = DLTensor {
-            dtype: Dtype::scalar(Dtype::UINT, bits),
-            ..*self.0.dl()
-        };
-        let owner = self.0.clone();
-        // SAFETY: the memory of this tensor, which `finish` keeps alive, as elements of the same size; all bits are integers.
-        Ok(Tensor(unsafe {
-            object::Tensor::over(dl, Box::new(move || drop(owner)))
-        }))
+    /// Returns the elements as an array of numpy, without a copy. Types that numpy lacks come from ml_dtypes. Elements of less than eight
+    /// bits are copied.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_numpy(py, &self.0)
     }
 
-    /// Returns the elements as an array of numpy, without a copy. Types that numpy lacks come from ml_dtypes.
-    fn numpy<'py>(slf: &Bound<'py, Tensor>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, tensor) = (slf.py(), slf.get());
-        let numpy = py.import("numpy")?;
-        let dtype = tensor.0.dl().dtype;
-        // Integers, floats, complex numbers, booleans.
-        if matches!(dtype.code, 0 | 1 | 2 | 5 | 6) && dtype.bits >= 8 {
-            return numpy.call_method1("from_dlpack", (slf,));
-        }
-        let bits = Bound::new(py, tensor._bits()?)?;
-        let array = numpy.call_method1("from_dlpack", (bits,))?;
-        let kind = py.import("ml_dtypes")?.getattr(tensor.dtype())?;
-        array.call_method1("view", (kind,))
+    /// Returns the array for `numpy.asarray`.
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = to_numpy(py, &self.0)?;
+        let options = PyDict::new(py);
+        options.set_item("dtype", dtype)?;
+        options.set_item("copy", copy)?;
+        py.import("numpy")?
+            .call_method("array", (array,), Some(&options))
     }
 
     fn __repr__(&self) -> String {
@@ -113,59 +105,189 @@ impl Tensor {
     }
 }
 
-/// Creates a tensor with a copy of the elements of an array, aligned to 64 bytes as compiled code expects.
+/// Returns the elements of a tensor as an array of numpy.
+pub(crate) fn to_numpy<'py>(
+    py: Python<'py>,
+    tensor: &object::Tensor,
+) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import("numpy")?;
+    let dtype = tensor.dtype();
+    // Several lanes become one more axis.
+    let lane = Dtype { lanes: 1, ..dtype };
+    let name = dtype_to_text(lane).unwrap_or_else(|broken| broken.to_string());
+    // Integers, floats, complex numbers, booleans.
+    let is_of_numpy = matches!(lane.code, 0 | 1 | 2 | 5 | 6) && lane.bits >= 8;
+    let kind = match &*name {
+        _ if is_of_numpy => None,
+        // The bool of 0.5 to 0.22.
+        "uint1" => Some(numpy.getattr("bool_")?),
+        _ => Some(py.import("ml_dtypes")?.getattr(&*name).map_err(|_| {
+            PyTypeError::new_err(format!(
+                "neither numpy nor ml_dtypes has elements of {name}"
+            ))
+        })?),
+    };
+    let array = if lane.bits < 8 {
+        let shape = PyTuple::new(py, extents(tensor))?;
+        let bytes = PyByteArray::new(py, &unpacked(py, tensor)?);
+        let array = numpy.call_method1("frombuffer", (bytes, "uint8"))?;
+        array.call_method1("reshape", (shape,))?
+    } else {
+        let view = match is_of_numpy {
+            true => lane,
+            false => Dtype::scalar(Dtype::UINT, lane.bits),
+        };
+        numpy.call_method1("from_dlpack", (Tensor(alias(tensor, view)),))?
+    };
+    let array = match kind {
+        Some(kind) => array.call_method1("view", (kind,))?,
+        None => array,
+    };
+    if tensor.is_read_only() {
+        array.getattr("flags")?.setattr("writeable", false)?;
+    }
+    Ok(array)
+}
+
+/// Returns the extents, with the number of lanes as the last one if there are several.
+fn extents(tensor: &object::Tensor) -> Vec<i64> {
+    let mut extents = tensor.shape().to_vec();
+    if tensor.dtype().lanes != 1 {
+        extents.push(i64::from(tensor.dtype().lanes));
+    }
+    extents
+}
+
+/// Returns a tensor over the same memory, with elements of type `lane`, which is as large as a lane. The result is not read-only, because
+/// numpy before 2.1 cannot import a tensor that is.
+fn alias(tensor: &object::Tensor, lane: Dtype) -> object::Tensor {
+    let dl = tensor.dl();
+    let lanes = i64::from(dl.dtype.lanes);
+    let mut shape = extents(tensor);
+    // SAFETY: a tensor has readable strides.
+    let mut strides = unsafe { dl.strides() }.map(<[i64]>::to_vec);
+    if let Some(strides) = strides.as_mut().filter(|_| lanes != 1) {
+        strides.iter_mut().for_each(|stride| *stride *= lanes);
+        strides.push(1);
+    }
+    let view = DLTensor {
+        ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
+        dtype: lane,
+        shape: shape.as_mut_ptr(),
+        strides: strides
+            .as_mut()
+            .map_or(ptr::null_mut(), |strides| strides.as_mut_ptr()),
+        ..*dl
+    };
+    let owner = tensor.clone();
+    // SAFETY: extents and strides are copied. The memory is that of the tensor, which `finish` keeps alive, and all bits are elements.
+    unsafe { object::Tensor::over(view, Box::new(move || drop(owner))) }
+}
+
+/// Returns the elements of less than eight bits with a byte for each, as compiled code for the CPU and ml_dtypes store them.
+fn unpacked(py: Python<'_>, tensor: &object::Tensor) -> PyResult<Vec<u8>> {
+    if let Ok(bytes) = tensor.to_whole_bytes() {
+        return Ok(bytes);
+    }
+    // A tensor of another library, which packs them from the lowest bit on.
+    let packed = tensor.to_bytes();
+    let packed = packed.map_err(|error| errors::call_error(py, &error))?;
+    let bits = usize::from(tensor.dtype().bits);
+    let count = usize::try_from(extents(tensor).iter().product::<i64>()).unwrap_or(0);
+    let element = |index: usize| {
+        (0..bits).fold(0, |element, bit| {
+            let at = index * bits + bit;
+            let byte = packed.get(at / 8).copied().unwrap_or_default();
+            element | (byte >> (at % 8) & 1) << bit
+        })
+    };
+    Ok((0..count).map(element).collect())
+}
+
+/// Creates a tensor with a copy of the elements, aligned to 64 bytes as compiled code expects. `array` is an array, a tensor of any
+/// library, or a list of numbers.
 #[pyfunction]
 pub(crate) fn tensor(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = array.py();
-    let Some(source) = Array::of(array)? else {
-        return Err(PyTypeError::new_err("an array of numpy is expected"));
+    let numpy = || py.import("numpy");
+    let array = if Array::from_object(array)?.is_some() {
+        array.clone()
+    } else if let Some(tensor) = to_tensor(array)? {
+        to_numpy(py, &tensor)?
+    } else {
+        numpy()?.call_method1("asarray", (array,))?
     };
-    copied(py, source).map(Tensor)
+    copy_of(&array).map(Tensor)
 }
 
-/// Copies the elements of a compact array.
-fn copied(py: Python<'_>, array: Array<'_>) -> PyResult<object::Tensor> {
-    let dl = array.describe(py, &mut Vec::new())?;
+/// Copies the elements of an array of numpy.
+pub(crate) fn copy_of(object: &Bound<'_, PyAny>) -> PyResult<object::Tensor> {
+    let py = object.py();
+    let no_array = || PyTypeError::new_err("expected an array, a tensor or a list of numbers");
+    let array = Array::from_object(object)?.ok_or_else(no_array)?;
     if !array.is_compact() {
-        return Err(PyTypeError::new_err(
-            "the array is not compact; pass numpy.ascontiguousarray(array)",
-        ));
+        let compact = py
+            .import("numpy")?
+            .call_method1("ascontiguousarray", (object,))?;
+        return copy_of(&compact);
     }
-    let fail = |error: tvmspec::function::Error| errors::raised(py, &error);
+    let dl = array.describe(py, &mut [MaybeUninit::uninit(); MAX_ROOM])?;
+    let fail = |error: tvmspec::function::Error| errors::call_error(py, &error);
     let tensor = object::Tensor::empty(array.shape(), dl.dtype).map_err(fail)?;
-    let length = tensor.nbytes();
+    let count: i64 = array.shape().iter().product();
+    let length = usize::try_from(count).unwrap_or(0) * usize::from(dl.dtype.bits).div_ceil(8);
     if length > 0 {
-        // SAFETY: a compact array has all its elements there, as many as the tensor; nobody writes while this thread holds the lock.
+        // SAFETY: a compact array has that many bytes in place. Other threads write to them only without the interpreter's lock, in
+        // compiled code, whose callers pass no array that is in use.
         let bytes = unsafe { std::slice::from_raw_parts(array.data().cast::<u8>(), length) };
-        tensor.fill(bytes).map_err(fail)?;
+        tensor.fill_whole_bytes(bytes).map_err(fail)?;
     }
     Ok(tensor)
 }
 
-/// Returns `object` itself if it is a tensor. Otherwise returns a tensor over its memory, if it is an array of numpy or has `__dlpack__`.
+/// The alignment that compiled code expects (FUN-29), which numpy does not promise.
+const ALIGNMENT: usize = 64;
+
+/// Returns a tensor over the memory of an array, or `None` if it is not compact or not aligned.
+pub(crate) fn over_array(object: &Bound<'_, PyAny>) -> PyResult<Option<object::Tensor>> {
+    let Some(array) = Array::from_object(object)? else {
+        return Ok(None);
+    };
+    if !array.is_compact() || !array.data().addr().is_multiple_of(ALIGNMENT) {
+        return Ok(None);
+    }
+    let mut room = [MaybeUninit::uninit(); MAX_ROOM];
+    let dl = array.describe(object.py(), &mut room)?;
+    let owner = object.clone().unbind();
+    let finish = Box::new(move || {
+        // Attached, because an array may be large and other references wait for the next call. After the end of the interpreter, the
+        // reference is lost.
+        let mut owner = ManuallyDrop::new(owner);
+        Python::try_attach(|_| {
+            // SAFETY: the only drop, because `finish` is called once.
+            unsafe { ManuallyDrop::drop(&mut owner) }
+        });
+    });
+    if array.is_writeable() {
+        // SAFETY: extents and strides are copied. The array has these elements in place as long as it lives, and `finish` owns a reference
+        // to it. The caller of a function does not use its arrays meanwhile.
+        return Ok(Some(unsafe { object::Tensor::over(dl, finish) }));
+    }
+    // SAFETY: as above.
+    Ok(Some(unsafe { object::Tensor::over_constant(dl, finish) }))
+}
+
+/// Returns `object` itself if it is a tensor. Otherwise returns a tensor over the memory of an array or of an object with `__dlpack__`, or
+/// a copy of an array that is not compact or not aligned. Returns `None` for other objects.
 pub(crate) fn to_tensor(object: &Bound<'_, PyAny>) -> PyResult<Option<object::Tensor>> {
     if let Ok(tensor) = object.cast::<Tensor>() {
         return Ok(Some(tensor.get().0.clone()));
     }
-    if let Some(array) = Array::of(object)? {
-        // The function would turn a scalar into a list. A scalar is always compact.
-        if !array.is_compact() {
-            let numpy = object.py().import("numpy")?;
-            let compact = numpy.call_method1("ascontiguousarray", (object,))?;
-            let array = Array::of(&compact)?;
-            return array.map(|array| copied(object.py(), array)).transpose();
-        }
-        // Models are compiled for aligned memory, which numpy does not promise.
-        if !array.data().addr().is_multiple_of(64) {
-            return copied(object.py(), array).map(Some);
-        }
-        let dl = array.describe(object.py(), &mut Vec::new())?;
-        let owner = object.clone().unbind();
-        // SAFETY: the array has these elements in place as long as it lives, and `finish` owns a reference to it. The caller must not
-        // write to an array during a call of compiled code.
-        return Ok(Some(unsafe {
-            object::Tensor::over(dl, Box::new(move || Python::attach(|_| drop(owner))))
-        }));
+    if let Some(tensor) = over_array(object)? {
+        return Ok(Some(tensor));
+    }
+    if Array::from_object(object)?.is_some() {
+        return copy_of(object).map(Some);
     }
     if !object.hasattr("__dlpack__")? {
         return Ok(None);
@@ -185,55 +307,65 @@ fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<object::Tensor> {
         }
         capsule => capsule?,
     };
-    let take = |names: (&CStr, &CStr)| -> Option<*mut c_void> {
-        // SAFETY: a live object and a name.
-        if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), names.0.as_ptr()) } == 0 {
-            return None;
+    let fail = |error: tvmspec::function::Error| errors::call_error(py, &error);
+    if let Some(managed) = managed_in::<DLManagedTensorVersioned>(&capsule) {
+        // SAFETY: a capsule with this name holds such a tensor, whose version comes first in every version.
+        let version = unsafe { &(*managed).version };
+        if version.major != 1 {
+            return Err(PyBufferError::new_err(format!(
+                "expected a tensor of DLPack 1, found one of DLPack {}.{}",
+                version.major, version.minor
+            )));
         }
-        // SAFETY: a capsule of this name.
-        let managed = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), names.0.as_ptr()) };
-        Some(managed)
-    };
-    let used = |names: (&CStr, &CStr)| {
-        // SAFETY: a capsule; a static name.
-        unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), names.1.as_ptr()) }
-    };
-    let fail = |error: tvmspec::function::Error| errors::raised(py, &error);
-    if let Some(managed) = take(VERSIONED) {
-        // SAFETY: a capsule with this name holds such a tensor. The new name transfers ownership to this library.
-        let tensor = unsafe {
-            object::Tensor::from_dlpack_versioned(
-                managed.cast::<DLManagedTensorVersioned>(),
-                0,
-                false,
-            )
-        };
+        // SAFETY: the capsule owns such a tensor. The new name below transfers ownership to this library.
+        let tensor = unsafe { object::Tensor::from_dlpack_versioned(managed, 0, false) };
         let tensor = tensor.map_err(fail)?;
-        used(VERSIONED);
+        rename_used::<DLManagedTensorVersioned>(&capsule);
         return Ok(tensor);
     }
-    if let Some(managed) = take(PLAIN) {
-        // SAFETY: as above.
-        let tensor =
-            unsafe { object::Tensor::from_dlpack(managed.cast::<DLManagedTensor>(), 0, false) };
+    if let Some(managed) = managed_in::<DLManagedTensor>(&capsule) {
+        // SAFETY: the capsule owns such a tensor. The new name below transfers ownership to this library.
+        let tensor = unsafe { object::Tensor::from_dlpack(managed, 0, false) };
         let tensor = tensor.map_err(fail)?;
-        used(PLAIN);
+        rename_used::<DLManagedTensor>(&capsule);
         return Ok(tensor);
     }
-    Err(PyTypeError::new_err("`__dlpack__` returned no tensor"))
+    Err(PyTypeError::new_err(
+        "`__dlpack__` returned no capsule with a tensor, or one that was used before",
+    ))
+}
+
+/// Returns the tensor in a capsule that no consumer has taken.
+fn managed_in<T: Managed>(capsule: &Bound<'_, PyAny>) -> Option<*mut T> {
+    // SAFETY: a live object and a name.
+    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), T::NAME.as_ptr()) } == 0 {
+        return None;
+    }
+    // SAFETY: a capsule of this name.
+    let managed = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), T::NAME.as_ptr()) };
+    Some(managed.cast())
+}
+
+/// Marks the tensor of a capsule as taken, so that the capsule does not free it.
+fn rename_used<T: Managed>(capsule: &Bound<'_, PyAny>) {
+    // SAFETY: a capsule; a static name.
+    unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), T::USED_NAME.as_ptr()) };
 }
 
 /// A tensor in a capsule, which owns it until a consumer takes it.
 trait Managed: Sized {
     /// The name of the capsule.
     const NAME: &CStr;
+    /// The name after a consumer has taken the tensor.
+    const USED_NAME: &CStr;
 
-    /// Frees the tensor.
+    /// Returns the function that frees the tensor.
     fn deleter(&self) -> Option<unsafe extern "C-unwind" fn(*mut Self)>;
 }
 
 impl Managed for DLManagedTensor {
-    const NAME: &CStr = PLAIN.0;
+    const NAME: &CStr = c"dltensor";
+    const USED_NAME: &CStr = c"used_dltensor";
 
     fn deleter(&self) -> Option<unsafe extern "C-unwind" fn(*mut Self)> {
         self.deleter
@@ -241,7 +373,8 @@ impl Managed for DLManagedTensor {
 }
 
 impl Managed for DLManagedTensorVersioned {
-    const NAME: &CStr = VERSIONED.0;
+    const NAME: &CStr = c"dltensor_versioned";
+    const USED_NAME: &CStr = c"used_dltensor_versioned";
 
     fn deleter(&self) -> Option<unsafe extern "C-unwind" fn(*mut Self)> {
         self.deleter
@@ -250,8 +383,14 @@ impl Managed for DLManagedTensorVersioned {
 
 /// Creates the capsule of a new tensor. Returns a new reference, or null with an exception.
 fn capsule<T: Managed>(managed: *mut T) -> *mut ffi::PyObject {
-    // SAFETY: the capsule takes ownership of `managed`, and its destructor uses the same name.
-    unsafe { ffi::PyCapsule_New(managed.cast(), T::NAME.as_ptr(), Some(drop_untaken::<T>)) }
+    // SAFETY: the name is static, and the destructor is for capsules of this name.
+    let capsule =
+        unsafe { ffi::PyCapsule_New(managed.cast(), T::NAME.as_ptr(), Some(drop_untaken::<T>)) };
+    if capsule.is_null() {
+        // SAFETY: a new tensor, which nothing else owns.
+        unsafe { free(managed) }
+    }
+    capsule
 }
 
 /// Drops the tensor of a capsule that no consumer has taken. A consumer renames the capsule.
@@ -262,10 +401,19 @@ unsafe extern "C" fn drop_untaken<T: Managed>(capsule: *mut ffi::PyObject) {
     }
     // SAFETY: the capsule has this name.
     let managed = unsafe { ffi::PyCapsule_GetPointer(capsule, T::NAME.as_ptr()) };
-    let managed = managed.cast::<T>();
-    // SAFETY: `__dlpack__` put it there, and no consumer has taken it.
-    if let Some(deleter) = unsafe { ptr::read(managed) }.deleter() {
-        // SAFETY: the one call of the deleter, because the capsule dies with it.
+    // SAFETY: `capsule` put the tensor there, no consumer has taken it, and the capsule ends here.
+    unsafe { free(managed.cast::<T>()) }
+}
+
+/// Frees a tensor.
+///
+/// # Safety
+/// `managed` is a live tensor, which the caller owns.
+unsafe fn free<T: Managed>(managed: *mut T) {
+    // SAFETY: a live tensor, by this contract.
+    let deleter = unsafe { &*managed }.deleter();
+    if let Some(deleter) = deleter {
+        // SAFETY: the one call of the deleter, because the caller owns the tensor.
         unsafe { deleter(managed) }
     }
 }
