@@ -6,6 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import BINARY, GOLDEN, ROOT, command_line
 
@@ -174,6 +175,15 @@ def test_hostile_names_are_escaped_in_a_notebook(golden: Path) -> None:
     data = (golden / "blob/opencl.bin").read_bytes().replace(b"opencl", b"<b>cl>")
     page = tvmspec.inspect(data)._repr_html_() + tvmspec.verify(data)._repr_html_()
     assert "<b>" not in page
+
+
+def test_a_dump_that_does_not_fit_says_where_it_continues(tmp_path: Path) -> None:
+    path = tmp_path / "many.params"
+    tvmspec.save_params(path, {f"p{i}": np.zeros(4, "float32") for i in range(60000)})
+    dump = tvmspec.dump(path)
+    start = dump.units[0].left_out_from
+    assert start and f"continues with start={start}" in repr(dump) and "more rows" in dump._repr_html_()
+    assert tvmspec.dump(path, start=start).units[0].fields[0].start == start
 
 
 def test_rules() -> None:

@@ -325,7 +325,9 @@ class Dump(Result):
 
     def __repr__(self) -> str:
         fields = [field for unit in self.units for field in unit.fields]
-        return f"<Dump of {self.file}: {counted(self.units, 'unit')}, {counted(fields, 'field')}>"
+        rest = [unit.left_out_from for unit in self.units if unit.left_out_from is not None]
+        more = f", continues with start={rest[0]}" if rest else ""
+        return f"<Dump of {self.file}: {counted(self.units, 'unit')}, {counted(fields, 'field')}{more}>"
 
     def _repr_html_(self) -> str:
         rows = [
