@@ -2,16 +2,15 @@
 
 use crate::array::{Array, MAX_ROOM};
 use crate::errors;
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict, PyTuple};
 use std::ffi::CStr;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::ptr;
 use tvmspec::object;
-use tvmspec::tensor::Dtype;
-use tvmspec::value::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, dtype_to_text};
+use tvmspec::tensor::{Device, Dtype};
+use tvmspec::value::{DLManagedTensor, DLManagedTensorVersioned, device_to_text, dtype_to_text};
 
 /// An array in memory that compiled code can use. numpy and every other library that knows DLPack read it without a copy.
 #[pyclass(frozen, module = "tvmspec")]
@@ -91,17 +90,56 @@ impl Tensor {
         dtype: Option<Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = py.import("numpy")?;
         let array = to_numpy(py, &self.0)?;
-        let options = PyDict::new(py);
-        options.set_item("dtype", dtype)?;
-        options.set_item("copy", copy)?;
-        py.import("numpy")?
-            .call_method("array", (array,), Some(&options))
+        if copy == Some(true) {
+            return numpy.call_method1("array", (array, dtype));
+        }
+        let converted = numpy.call_method1("asarray", (&array, dtype))?;
+        if copy == Some(false) && !converted.is(&array) {
+            return Err(PyValueError::new_err(
+                "elements of another type need a copy; pass copy=None",
+            ));
+        }
+        Ok(converted)
     }
 
     fn __repr__(&self) -> String {
         let shape: Vec<String> = self.0.shape().iter().map(i64::to_string).collect();
         format!("<Tensor {}[{}]>", self.dtype(), shape.join(", "))
+    }
+}
+
+/// The memory of a tensor, for numpy. Its `from_dlpack` returns read-only arrays before 2.1, and does not know all element types.
+#[pyclass(frozen)]
+struct Memory {
+    tensor: object::Tensor,
+    /// The type of the elements in the form of numpy: `<f4`.
+    kind: String,
+}
+
+#[pymethods]
+impl Memory {
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dl = self.tensor.dl();
+        let address = dl.data.addr() + usize::try_from(dl.byte_offset)?;
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("shape", PyTuple::new(py, extents(&self.tensor))?)?;
+        interface.set_item("typestr", &self.kind)?;
+        interface.set_item("data", (address, self.tensor.is_read_only()))?;
+        // SAFETY: a tensor has readable strides.
+        if let Some(strides) = unsafe { dl.strides() } {
+            let lane = i64::from(dl.dtype.bits / 8);
+            let size = lane * i64::from(dl.dtype.lanes);
+            let mut strides: Vec<i64> = strides.iter().map(|stride| stride * size).collect();
+            if dl.dtype.lanes != 1 {
+                strides.push(lane);
+            }
+            interface.set_item("strides", PyTuple::new(py, strides)?)?;
+        }
+        Ok(interface)
     }
 }
 
@@ -111,19 +149,28 @@ pub(crate) fn to_numpy<'py>(
     tensor: &object::Tensor,
 ) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
-    let dtype = tensor.dtype();
     // Several lanes become one more axis.
-    let lane = Dtype { lanes: 1, ..dtype };
+    let lane = Dtype {
+        lanes: 1,
+        ..tensor.dtype()
+    };
     let name = dtype_to_text(lane).unwrap_or_else(|broken| broken.to_string());
-    // Integers, floats, complex numbers, booleans.
-    let is_of_numpy = matches!(lane.code, 0 | 1 | 2 | 5 | 6) && lane.bits >= 8;
-    let kind = match &*name {
-        _ if is_of_numpy => None,
+    let kind = match lane.code {
+        _ if lane.bits < 8 => None,
+        Dtype::INT => Some('i'),
+        Dtype::UINT => Some('u'),
+        Dtype::FLOAT => Some('f'),
+        Dtype::COMPLEX => Some('c'),
+        Dtype::BOOL => Some('b'),
+        _ => None,
+    };
+    let class = match (kind, &*name) {
+        (Some(_), _) => None,
         // The bool of 0.5 to 0.22.
-        "uint1" => Some(numpy.getattr("bool_")?),
-        _ => Some(py.import("ml_dtypes")?.getattr(&*name).map_err(|_| {
+        (None, "uint1") => Some(numpy.getattr("bool_")?),
+        (None, name) => Some(py.import("ml_dtypes")?.getattr(name).map_err(|_| {
             PyTypeError::new_err(format!(
-                "neither numpy nor ml_dtypes has elements of {name}"
+                "neither numpy nor ml_dtypes has elements of type {name}"
             ))
         })?),
     };
@@ -132,21 +179,27 @@ pub(crate) fn to_numpy<'py>(
         let bytes = PyByteArray::new(py, &unpacked(py, tensor)?);
         let array = numpy.call_method1("frombuffer", (bytes, "uint8"))?;
         array.call_method1("reshape", (shape,))?
-    } else {
-        let view = match is_of_numpy {
-            true => lane,
-            false => Dtype::scalar(Dtype::UINT, lane.bits),
+    } else if is_cpu(tensor.device()) {
+        let memory = Memory {
+            tensor: tensor.clone(),
+            kind: format!("={}{}", kind.unwrap_or('u'), lane.bits / 8),
         };
-        numpy.call_method1("from_dlpack", (Tensor(alias(tensor, view)),))?
+        numpy.call_method1("asarray", (memory,))?
+    } else {
+        return Err(PyBufferError::new_err(format!(
+            "the tensor is on {}, and an array of numpy is on the CPU",
+            device_to_text(tensor.device())
+        )));
     };
-    let array = match kind {
-        Some(kind) => array.call_method1("view", (kind,))?,
-        None => array,
-    };
-    if tensor.is_read_only() {
-        array.getattr("flags")?.setattr("writeable", false)?;
+    match class {
+        Some(class) => array.call_method1("view", (class,)),
+        None => Ok(array),
     }
-    Ok(array)
+}
+
+/// Returns whether the CPU can read memory of the device: its own memory, pinned memory of CUDA and ROCm, managed memory of CUDA.
+fn is_cpu(device: Device) -> bool {
+    matches!(device.kind, 1 | 3 | 11 | 13)
 }
 
 /// Returns the extents, with the number of lanes as the last one if there are several.
@@ -156,32 +209,6 @@ fn extents(tensor: &object::Tensor) -> Vec<i64> {
         extents.push(i64::from(tensor.dtype().lanes));
     }
     extents
-}
-
-/// Returns a tensor over the same memory, with elements of type `lane`, which is as large as a lane. The result is not read-only, because
-/// numpy before 2.1 cannot import a tensor that is.
-fn alias(tensor: &object::Tensor, lane: Dtype) -> object::Tensor {
-    let dl = tensor.dl();
-    let lanes = i64::from(dl.dtype.lanes);
-    let mut shape = extents(tensor);
-    // SAFETY: a tensor has readable strides.
-    let mut strides = unsafe { dl.strides() }.map(<[i64]>::to_vec);
-    if let Some(strides) = strides.as_mut().filter(|_| lanes != 1) {
-        strides.iter_mut().for_each(|stride| *stride *= lanes);
-        strides.push(1);
-    }
-    let view = DLTensor {
-        ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
-        dtype: lane,
-        shape: shape.as_mut_ptr(),
-        strides: strides
-            .as_mut()
-            .map_or(ptr::null_mut(), |strides| strides.as_mut_ptr()),
-        ..*dl
-    };
-    let owner = tensor.clone();
-    // SAFETY: extents and strides are copied. The memory is that of the tensor, which `finish` keeps alive, and all bits are elements.
-    unsafe { object::Tensor::over(view, Box::new(move || drop(owner))) }
 }
 
 /// Returns the elements of less than eight bits with a byte for each, as compiled code for the CPU and ml_dtypes store them.
