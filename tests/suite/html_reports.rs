@@ -88,19 +88,13 @@ impl Testee for Useless {
 
 #[test]
 fn every_failure_of_a_whole_run_has_a_line() {
-    let everything = |name, testee: Box<dyn Fn() -> Report<'static>>| (name, testee());
+    let is_complete = |run: &mut Run| run.complete = true;
     for (name, report) in [
-        everything("constant", Box::new(|| report(Liar::Constant, &[], |_| {}))),
-        everything("echo", Box::new(|| report(Liar::Echo, &[], |_| {}))),
-        everything("garbage", Box::new(|| report(Liar::Garbage, &[], |_| {}))),
-        everything(
-            "verbose",
-            Box::new(|| report(Verbose { answered: 0 }, &[], |_| {})),
-        ),
-        everything(
-            "useless",
-            Box::new(|| report(Useless { answered: 0 }, &[], |run| run.complete = true)),
-        ),
+        ("constant", report(Liar::Constant, &[], |_| {})),
+        ("echo", report(Liar::Echo, &[], |_| {})),
+        ("garbage", report(Liar::Garbage, &[], |_| {})),
+        ("verbose", report(Verbose { answered: 0 }, &[], |_| {})),
+        ("useless", report(Useless { answered: 0 }, &[], is_complete)),
     ] {
         let page = render(ReportFormat::Html, &report);
         assert!(page.len() < MOST_BYTES, "{name}: {} bytes", page.len());
@@ -112,7 +106,7 @@ fn every_failure_of_a_whole_run_has_a_line() {
         assert!(failing.len() > 10_000, "{name}: {}", failing.len());
         assert_eq!(shown, failing, "{name}");
         // The descriptions are spread over the chapters.
-        assert!(described.len() > 30, "{name}: {}", described.len());
+        assert!(described.len() >= 20, "{name}: {}", described.len());
         let chapters = |list: &[&str]| -> BTreeSet<String> {
             let chapters = list.iter().map(|id| id.split('/').next().unwrap());
             chapters.map(str::to_owned).collect()
