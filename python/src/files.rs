@@ -39,7 +39,9 @@ pub(crate) fn write<'py>(
     name: Option<String>,
     files: HashMap<String, Vec<u8>>,
 ) -> PyResult<(Bound<'py, PyBytes>, Vec<String>)> {
-    let source = source.map(|source| Source::open(source, name)).transpose()?;
+    let source = source
+        .map(|source| Source::open(source, name))
+        .transpose()?;
     let input = source.map(Source::into_constant);
     let written = py.detach(|| cli::write(words, input, files));
     // Ctrl-C also ends a compiler, whose error is not the reason.

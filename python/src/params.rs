@@ -11,9 +11,7 @@ use tvmspec::examine::document::newest_of;
 use tvmspec::release::Release;
 use tvmspec::rule::{Findings, Violation};
 use tvmspec::tensor::rules::TEN_02;
-use tvmspec::tensor::{
-    CacheEncoding, Dtype, Packing, Params, Sizing, TensorCache, TensorRecord,
-};
+use tvmspec::tensor::{CacheEncoding, Dtype, Packing, Params, Sizing, TensorCache, TensorRecord};
 use tvmspec::wire::{Cursor, Writer};
 
 /// Name, element type, extents, offset and number of bytes of a tensor.
@@ -50,7 +48,9 @@ pub(crate) fn read_params(
 
 /// Returns the message about the first type whose code has another meaning in the newest release, as `verify` reports it.
 fn find_unclear_type(name: &str, bytes: &[u8]) -> Option<String> {
-    let params = Params::detect(&mut Cursor::new(bytes), &mut Findings::default()).ok()?.0;
+    let params = Params::detect(&mut Cursor::new(bytes), &mut Findings::default())
+        .ok()?
+        .0;
     let is_reused = |dtype: Dtype| dtype.code != Dtype::UINT && dtype.meanings().len() > 1;
     if !params.iter().any(|(_, record)| is_reused(record.dtype())) {
         return None;
@@ -88,7 +88,11 @@ fn packing_of(dtype: Dtype, release: Option<Release>) -> Packing {
         Some(release) => release.minor() >= packs_since,
         None => dtype.bits != 1,
     };
-    if packs { Packing::Packed } else { Packing::Each }
+    if packs {
+        Packing::Packed
+    } else {
+        Packing::Each
+    }
 }
 
 /// Returns the shards of the tensor cache whose index at `path` has the text `index`: the name of each shard, and its tensors. The flag
@@ -134,9 +138,8 @@ pub(crate) fn params_bytes<'py>(
     py: Python<'py>,
     tensors: Vec<(String, String, Vec<i64>, Bound<'py, PyAny>)>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let broken = |name: &str, broken: Violation| {
-        violation_error(py, &broken, &format!("tensor `{name}`"))
-    };
+    let broken =
+        |name: &str, broken: Violation| violation_error(py, &broken, &format!("tensor `{name}`"));
     let mut stored = Vec::with_capacity(tensors.len());
     for (name, dtype, shape, data) in tensors {
         let dtype = Dtype::parse(&dtype, Release::LAST);

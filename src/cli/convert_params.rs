@@ -22,11 +22,7 @@ pub(crate) struct CacheForm {
 }
 
 /// Converts the parameters in `input` to `to`. Returns `None` if the file has none.
-pub(crate) fn convert(
-    input: &Input,
-    to: &Path,
-    form: CacheForm,
-) -> Result<Option<Exit>, CliError> {
+pub(crate) fn convert(input: &Input, to: &Path, form: CacheForm) -> Result<Option<Exit>, CliError> {
     match FileForm::detect(input.bytes()) {
         // An index from stdin has no shards.
         FileForm::TensorCache if !is_stdin(input.path()) => to_params(input, to).map(Some),

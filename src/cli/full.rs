@@ -68,8 +68,8 @@ pub use input::Input;
 pub use report::{ReportKind, ReportOptions, report, rules};
 
 use super::{
-    CliError, CommandLine, Exit, check, closed_stdout, color, embedding, output, output_folder, rule,
-    table, testee,
+    CliError, CommandLine, Exit, check, closed_stdout, color, embedding, output, output_folder,
+    rule, table, testee,
 };
 use clap::Subcommand;
 use std::ffi::OsString;

@@ -1,8 +1,8 @@
 //! The manifest file that `pack` reads, and the files that it names.
 
-use super::{CliError, embedding};
 use super::input::{self, Input};
 use super::output;
+use super::{CliError, embedding};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::io;

@@ -74,9 +74,7 @@ impl Packaging {
     /// Writes `blob` in its layout. If the layout cannot hold it, the command fails, but no file breaks a rule.
     pub(crate) fn write(&self, blob: &Blob<'_>) -> Result<Exit, CliError> {
         let form = self.form(false)?;
-        let bytes = blob
-            .write()
-            .map_err(|broken| self.not_writable(&broken))?;
+        let bytes = blob.write().map_err(|broken| self.not_writable(&broken))?;
         // `Blob::write` accepts payloads unchanged. Only reading back detects one in the form of another layout.
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
@@ -169,9 +167,7 @@ impl Packaging {
         }
         // Checked before writing, because payloads in the form of another layout may read back as something else.
         library.is_for(blob.layout)?;
-        let bytes = blob
-            .write()
-            .map_err(|broken| self.not_writable(&broken))?;
+        let bytes = blob.write().map_err(|broken| self.not_writable(&broken))?;
         read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let (made, form) = library.replace(&bytes)?;
         self.judge(&made, None)?.report(&self.output)?;

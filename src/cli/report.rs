@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use tvmspec::conformance::adapter::program_command;
-use tvmspec::examine::{NotExaminable, Subject};
 use tvmspec::examine::inspect::InspectOptions;
+use tvmspec::examine::{NotExaminable, Subject};
 use tvmspec::release::{Layout, Release};
 
 /// A report that a command prints.

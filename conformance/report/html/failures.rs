@@ -23,6 +23,9 @@ const REASON_LENGTHS: [usize; 6] = [400, 250, 150, 100, 60, 30];
 /// The maximum length of a reason in the line of a described failure, in bytes of HTML.
 const LONGEST_LINE: usize = 160;
 
+/// The maximum length of an answer or of stderr in a description, in bytes of HTML.
+const LONGEST_VALUE: usize = 4_000;
+
 /// Returns the sections of the new and of the known failures, in about `room` bytes.
 pub(super) fn sections(report: &Report<'_>, room: usize) -> String {
     let failures = report.results.iter().filter(|outcome| outcome.fails);
@@ -253,11 +256,8 @@ fn members(out: &mut String, outcome: &CaseOutcome<'_>, evidence: &FailureEviden
         prose("note", note);
     }
     let mut value = |name: &str, text: &str| {
-        let _ = writeln!(
-            out,
-            "<dt>{name}</dt><dd><code>{}</code></dd>",
-            escaped(text)
-        );
+        let text = escaped_beginning(text, LONGEST_VALUE);
+        let _ = writeln!(out, "<dt>{name}</dt><dd><code>{text}</code></dd>");
     };
     value("expected", &evidence.expected);
     value("actual", &evidence.actual);

@@ -134,10 +134,7 @@ impl Serialize for Explained {
 }
 
 /// Explains the file.
-pub(super) fn explain(
-    input: &Input,
-    options: &ExplainOptions<'_>,
-) -> Result<Explained, CliError> {
+pub(super) fn explain(input: &Input, options: &ExplainOptions<'_>) -> Result<Explained, CliError> {
     let mut runtime = match options.runtime {
         Some(libraries) => Some(RuntimeComparison::load(libraries, options.timeout)?),
         None => None,
