@@ -11,7 +11,7 @@ use tvmspec::examine::Subject;
 use tvmspec::examine::unpack as unpacking;
 use tvmspec::release::Layout;
 
-/// The result of [`write`].
+/// The result of [`write()`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Written {
@@ -37,7 +37,7 @@ pub fn write(
     Ok(Written { bytes, warnings })
 }
 
-/// The result of [`unpack`].
+/// The result of [`unpack()`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UnpackedFiles {
