@@ -156,7 +156,7 @@ async function ruleSearch(page, name) {
   await page.waitForFunction(() => document.querySelectorAll("dialog.search details").length === 1);
   const rule = await text(page, "dialog.search details[open]");
   assert.match(rule, /BLOB-07.*A second tree is rejected/s);
-  const results = readdirSync(join(root, "book/results")).filter((file) => file.endsWith(".json")).map((file) => JSON.parse(readFileSync(join(root, "book/results", file), "utf8")));
+  const results = readdirSync(join(root, "book/results")).filter((file) => file.endsWith(".json") && file !== "builtin.json").map((file) => JSON.parse(readFileSync(join(root, "book/results", file), "utf8")));
   const judged = results.filter(({ rules }) => rules["BLOB-07"]?.[0] + rules["BLOB-07"]?.[1] > 0);
   const failing = judged.filter(({ rules }) => rules["BLOB-07"][1] > 0);
   assert.ok(rule.includes(`${failing.length} of ${judged.length} judged implementations break it:`), rule);
